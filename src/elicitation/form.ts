@@ -130,7 +130,7 @@ function fieldProblem(field: FormField, value: unknown): string | undefined {
 
 function stringProblem(field: Extract<FormField, { type: 'string' }>, value: unknown): string | undefined {
   if (typeof value !== 'string') return 'must be a text';
-  const length = [...value].length;
+  const length = Array.from(value).length;
   if (length > 10_000) return 'is too long';
   if (field.minLength !== undefined && length < field.minLength)
     return `must have at least ${field.minLength} characters`;

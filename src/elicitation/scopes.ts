@@ -13,7 +13,7 @@ export function missingScopes(needed: readonly string[], granted: readonly strin
 
 /** Both sets, without doubles, in a stable order. */
 export function unionScopes(a: readonly string[], b: readonly string[]): string[] {
-  return [...new Set([...a, ...b])].sort();
+  return [...new Set([...a, ...b])].toSorted();
 }
 
 /** Whether `granted` has everything of `needed`. */

@@ -1,8 +1,13 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Refusal } from '../../src/errors.ts';
 import { secret } from '../../src/secret.ts';
+import { openSqlite } from '../../src/store/sqlite.ts';
+import { vaultTable } from '../../src/store/vault-table.ts';
 import type { Keyring } from '../../src/vault/keyring.ts';
 import type { RecordBinding } from '../../src/vault/record-binding.ts';
 import type { VaultTable } from '../../src/vault/vault-table.ts';
@@ -338,37 +343,40 @@ describe('rotation of keys', () => {
   });
 });
 
-describe('on a real database', () => {
-  test('a record is in the table and not in the vault that sealed it; a broken table is no missing record', async () => {
-    const database = new DatabaseSync(':memory:');
-    database.exec('CREATE TABLE vault (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT');
-    const table: VaultTable = {
-      get: async (key) => {
-        const row = database.prepare('SELECT value FROM vault WHERE key = ?').get(key);
-        return row === undefined ? undefined : String(row['value']);
-      },
-      set: async (key, value) => {
-        const sql = 'INSERT INTO vault VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value';
-        database.prepare(sql).run(key, value);
-      },
-      delete: async (key) => {
-        database.prepare('DELETE FROM vault WHERE key = ?').run(key);
-      },
-    };
-    const first = openVault({ keyring: await keyringOf({ a: 1 }), table });
+describe("on the ledger's own database", () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'keyturn-vault-'));
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  test('records outlive a restart, and a damaged database is never taken for a missing record', async () => {
+    const file = join(folder, 'ledger.sqlite');
+    const keyring = await keyringOf({ a: 1 });
+    const before = await openSqlite({ file });
+    const first = openVault({ keyring, table: vaultTable(before) });
     await first.proveKeys([]);
+    await first.setEpoch(1);
     const binding = bindingOf(first.reserveKey());
+    const gone = bindingOf(first.reserveKey());
+    await first.seal(gone, tokens);
+    await first.delete(gone.recordKey);
     const { digest, kid } = await first.seal(binding, tokens);
+    await before.close();
 
-    const second = openVault({ keyring: await keyringOf({ a: 1 }), table });
+    const after = await openSqlite({ file });
+    const second = openVault({ keyring, table: vaultTable(after) });
     await second.proveKeys([kid]);
+    expect(await second.epoch()).toBe(1);
     expect((await second.open(binding, digest)).equals(tokens)).toBe(true);
-    await second.delete(binding.recordKey);
-    expect(await second.recover(binding)).toBeUndefined();
+    expect(await second.recover(gone)).toBeUndefined();
 
-    database.exec('DROP TABLE vault');
+    const other = new DatabaseSync(file);
+    other.exec('DROP TABLE vault_records');
+    other.close();
     const error = await thrownBy(() => second.recover(binding));
     expect(error).toMatchObject({ reason: 'vault_unavailable', facts: { operation: 'get' } });
+    await after.close();
   });
 });
 

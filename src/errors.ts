@@ -59,6 +59,8 @@ export const REASONS = {
   // Storage and start-up.
   vault_key_missing: 'A vault key that is still in use is not configured.',
   vault_record_unreadable: 'A vault record cannot be opened.',
+  vault_record_exists: 'Another vault record stands under this key; records are never overwritten.',
+  value_too_large: 'A value is larger than may be sealed.',
   vault_unavailable: 'The vault store failed; nothing was lost, try again.',
   store_unavailable: 'The ledger failed; nothing was changed, try again.',
   store_corrupt: 'The ledger file is damaged.',

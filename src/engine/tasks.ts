@@ -78,11 +78,18 @@ export interface TaskSettings {
 /** How links are made: any node computes the same (R13). */
 export interface Links {
   /** URL of the page for a question. */
-  urlFor(elicitationId: string, kid: string): string;
+  urlFor(elicitationId: string, kid: string): Promise<string>;
 }
 
 /** The tasks of this server. */
 export type Tasks = ReturnType<typeof openTasks>;
+
+/** A reading of a task, with its links. */
+interface Cached {
+  readonly view: TaskView;
+  readonly inputs: readonly InputRequest[];
+  readonly readAtMs: number;
+}
 
 const CACHE_FOR_MS = 1_000;
 const CACHED_TASKS = 10_000;
@@ -102,21 +109,21 @@ export function openTasks(options: {
   const { ledger, links, changes, settings, nowMs } = options;
   // What was read lately, dropped by every hint about the task: a poller that is faster than its interval costs no
   // read, and never sees anything older than a write of this node.
-  const cache = new Map<string, { view: TaskView; readAtMs: number }>();
+  const cache = new Map<string, Cached>();
   changes.onTask((taskId) => cache.delete(taskId));
   changes.onResync(() => cache.clear());
   let depth = { value: 0, readAtMs: -Infinity };
 
-  function remember(view: TaskView, readAtMs: number): void {
+  function remember(entry: Cached): void {
     if (cache.size >= CACHED_TASKS) {
       const oldest = cache.keys().next();
       if (oldest.done !== true) cache.delete(oldest.value);
     }
-    cache.set(view.task.id, { view, readAtMs });
+    cache.set(entry.view.task.id, entry);
   }
 
   /** A cached view holds until its own next lapse at most: time alone may end a task. */
-  function stillTrue(entry: { view: TaskView; readAtMs: number }, atMs: number): boolean {
+  function stillTrue(entry: Cached, atMs: number): boolean {
     const age = atMs - entry.readAtMs;
     if (age < 0 || age >= CACHE_FOR_MS) return false;
     const { task } = entry.view;
@@ -129,33 +136,39 @@ export function openTasks(options: {
     return lapses.every((lapse) => lapse === null || then < lapse);
   }
 
-  async function load(taskId: string): Promise<TaskView | undefined> {
+  async function load(taskId: string): Promise<Cached | undefined> {
     const atMs = nowMs();
     const cached = cache.get(taskId);
-    if (cached !== undefined && stillTrue(cached, atMs)) return cached.view;
+    if (cached !== undefined && stillTrue(cached, atMs)) return cached;
     const generation = changes.generation(taskId);
     const view = await ledger.readTask(taskId);
+    if (view === undefined) return undefined;
+    const entry = { view, inputs: await inputsOf(view), readAtMs: atMs };
     // A write between the reading and now would make this entry old.
-    if (view !== undefined && changes.generation(taskId) === generation) remember(view, atMs);
-    return view;
+    if (changes.generation(taskId) === generation) remember(entry);
+    return entry;
   }
 
-  function snapshot(view: TaskView): TaskSnapshot {
-    const { task, asked, nowMs: atMs } = view;
-    const inputs = asked
-      .filter((one) => one.answeredAtMs === null)
-      .map((one): InputRequest => {
+  async function inputsOf(view: TaskView): Promise<InputRequest[]> {
+    const unanswered = view.asked.filter((one) => one.answeredAtMs === null);
+    return Promise.all(
+      unanswered.map(async (one): Promise<InputRequest> => {
         const mode = modeOf(one.kind);
         return {
           key: one.key,
           mode,
           message: one.message,
-          url: mode === 'url' && one.handleKid !== null ? links.urlFor(one.id, one.handleKid) : null,
+          url: mode === 'url' && one.handleKid !== null ? await links.urlFor(one.id, one.handleKid) : null,
           schema: one.schema,
           elicitationId: one.id,
           deadlineMs: one.deadlineMs,
         };
-      });
+      }),
+    );
+  }
+
+  function snapshot({ view, inputs }: Cached): TaskSnapshot {
+    const { task, nowMs: atMs } = view;
     const { done, total } = task.progress ?? {};
     return {
       taskId: task.id,
@@ -179,12 +192,12 @@ export function openTasks(options: {
     };
   }
 
-  async function owned(caller: Caller, taskId: string): Promise<TaskView | undefined> {
-    const view = await load(taskId);
-    return view?.task.owner === caller.owner ? view : undefined;
+  async function owned(caller: Caller, taskId: string): Promise<Cached | undefined> {
+    const entry = await load(taskId);
+    return entry?.view.task.owner === caller.owner ? entry : undefined;
   }
 
-  function keepHost(view: TaskView): void {
+  function keepHost({ view }: Cached): void {
     const { task } = view;
     if (task.hostLeaseMs === null || task.hostUntilMs === null) return;
     if (!hostLeaseWorthRenewing(task.hostUntilMs, task.hostLeaseMs, view.nowMs)) return;
@@ -301,7 +314,7 @@ export function openTasks(options: {
     ): Promise<TaskSnapshot[]> {
       const tasks = await ledger.listTasks(caller.owner, caller.clientId, page);
       const views = await Promise.all(tasks.map((task) => load(task.id)));
-      return views.filter((view): view is TaskView => view !== undefined).map(snapshot);
+      return views.filter((view): view is Cached => view !== undefined).map(snapshot);
     },
 
     /**
@@ -319,11 +332,12 @@ export function openTasks(options: {
         // Listening starts before the look, so that no change falls between.
         const changed = changes.next(taskId);
         try {
-          const view = await owned(caller, taskId);
-          if (view === undefined) return undefined;
-          keepHost(view);
+          const entry = await owned(caller, taskId);
+          if (entry === undefined) return undefined;
+          keepHost(entry);
+          const { view } = entry;
           const leftMs = untilMs - nowMs();
-          if (view.task.rev > wait.beyondRev || leftMs <= 0 || wait.signal.aborted) return snapshot(view);
+          if (view.task.rev > wait.beyondRev || leftMs <= 0 || wait.signal.aborted) return snapshot(entry);
           // Time alone may end a task: look again then, and now and then in case a hint was lost.
           const lapseMs = Math.min(
             view.task.deadlineMs === null ? Infinity : view.task.deadlineMs - view.nowMs,

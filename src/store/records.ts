@@ -58,6 +58,10 @@ export interface Task {
   readonly dueAtMs: number | null;
   readonly holder: string | null;
   readonly leaseUntilMs: number | null;
+  /** Durable timers that have run out since the last checkpoint: a job that runs again does not sleep them again. */
+  readonly timers: number;
+  /** Since when the provider has not answered properly, without a checkpoint in between. */
+  readonly troubledSinceMs: number | null;
   readonly deadlineMs: number | null;
   /** What the creator of the task declared that it can show (D9). */
   readonly modes: ElicitationModes;

@@ -38,6 +38,8 @@ export interface TaskRow {
   holder: string | null;
   lease_until: number | null;
   strikes: number;
+  timers: number;
+  troubled_since: number | null;
   deadline: number | null;
   modes: string;
   interaction: Interaction;
@@ -49,7 +51,7 @@ export interface TaskRow {
 
 /** Columns of a task that make its record. */
 export const TASK_COLUMNS = `id, owner, client_id, client_name, tool, args, status, status_message, progress,
-  checkpoint, outcome, created_at, updated_at, ttl_ms, term, rev, due_at, holder, lease_until, strikes, deadline,
+  checkpoint, outcome, created_at, updated_at, ttl_ms, term, rev, due_at, holder, lease_until, strikes, timers, troubled_since, deadline,
   modes, interaction, on_cancel, host_lease_ms, host_until, trace`;
 
 function json<T>(text: string | null): T | null {
@@ -77,6 +79,8 @@ export function toTask(row: TaskRow): Task {
     dueAtMs: row.due_at,
     holder: row.holder,
     leaseUntilMs: row.lease_until,
+    timers: row.timers,
+    troubledSinceMs: row.troubled_since,
     deadlineMs: row.deadline,
     modes: JSON.parse(row.modes) as Task['modes'],
     interaction: row.interaction,

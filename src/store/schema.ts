@@ -19,7 +19,7 @@ const FIRST: Migration = {
       created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, ttl_ms BIGINT NOT NULL,
       term BIGINT NOT NULL, rev BIGINT NOT NULL,
       due_at BIGINT, holder TEXT, lease_until BIGINT, strikes INTEGER NOT NULL,
-      deadline BIGINT, modes TEXT NOT NULL, interaction TEXT NOT NULL, on_cancel TEXT NOT NULL,
+      timers INTEGER NOT NULL DEFAULT 0, troubled_since BIGINT, deadline BIGINT, modes TEXT NOT NULL, interaction TEXT NOT NULL, on_cancel TEXT NOT NULL,
       host_lease_ms BIGINT, host_until BIGINT, trace TEXT, ended_expiry BIGINT, is_open INTEGER NOT NULL)`,
     // Each index serves one question of the dispatcher, the sweeper or a caller; partial, so that a million waiting
     // tasks weigh on none of the others.

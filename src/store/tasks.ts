@@ -307,7 +307,8 @@ export function taskLedger(engine: SqlEngine) {
     ): Promise<Won> =>
       engine.write(async (queries) => {
         const row = await queries.get<TaskRow>(
-          `UPDATE tasks SET checkpoint = ?, lease_until = keyturn_now() + ?, strikes = 0, ${TTL_UPKEEP},
+          `UPDATE tasks SET checkpoint = ?, lease_until = keyturn_now() + ?, strikes = 0, timers = 0,
+             troubled_since = NULL, ${TTL_UPKEEP},
              progress = COALESCE(?, progress), status_message = COALESCE(?, status_message), rev = rev + 1,
              updated_at = keyturn_now()
            WHERE ${HELD} RETURNING ${TASK_COLUMNS}`,
@@ -337,19 +338,22 @@ export function taskLedger(engine: SqlEngine) {
       }),
 
     /**
-     * Gives a task back, due after `delayMs`: a back-off, a durable timer (`delayMs` > 0), or a shutdown (0). Releases
-     * the worker; the next claim has a new term.
+     * Gives a task back, due after `delayMs`: for a durable `timer`, because of `trouble` at the provider, or for a
+     * `shutdown`. Releases the worker; the next claim has a new term.
      */
-    parkTask: (claim: Claim & { delayMs: number; statusMessage?: string; checkpoint?: Json }): Promise<Won> =>
+    parkTask: (
+      claim: Claim & { delayMs: number; why: 'timer' | 'trouble' | 'shutdown'; statusMessage?: string },
+    ): Promise<Won> =>
       engine.write(async (queries) => {
         const row = await queries.get<TaskRow>(
           `UPDATE tasks SET due_at = keyturn_now() + ?, holder = NULL, lease_until = NULL, strikes = 0, ${TTL_UPKEEP},
-             status_message = COALESCE(?, status_message), checkpoint = COALESCE(?, checkpoint),
+             status_message = COALESCE(?, status_message), timers = timers + ?,
+             troubled_since = ${claim.why === 'trouble' ? 'COALESCE(troubled_since, keyturn_now())' : 'troubled_since'},
              term = term + 1, rev = rev + 1, updated_at = keyturn_now()
            WHERE ${HELD} RETURNING ${TASK_COLUMNS}`,
           Math.max(0, Math.ceil(claim.delayMs)),
           claim.statusMessage ?? null,
-          claim.checkpoint === undefined ? null : JSON.stringify(claim.checkpoint),
+          claim.why === 'timer' ? 1 : 0,
           claim.taskId,
           claim.term,
         );

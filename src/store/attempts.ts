@@ -2,6 +2,7 @@
  * Attempts: one press of *Continue* each (R6). `started → exchanging → exchanged → granted | refused | lost`. An
  * attempt is taken once; a code is never sent twice; any node finishes an `exchanged` one.
  */
+import type { TaskErrorReason } from '../errors.ts';
 import { missingScopes } from '../elicitation/scopes.ts';
 import { record } from './audit.ts';
 import { approve, mayReplace, orphan, swing } from './connections.ts';
@@ -86,6 +87,13 @@ async function readTaskRow(queries: Queries, id: string, lock = ''): Promise<Tas
   return row === undefined ? undefined : toTask(row);
 }
 
+async function asked(queries: Queries, row: ElicitationRow): Promise<Asked> {
+  const elicitation = toElicitation(row);
+  const task = await readTaskRow(queries, elicitation.taskId);
+  const nowMs = await queries.nowMs();
+  return { elicitation, task: task && effectiveTask(task, nowMs), nowMs };
+}
+
 export function attemptLedger(engine: SqlEngine) {
   return {
     /** The question behind a link. */
@@ -95,11 +103,17 @@ export function attemptLedger(engine: SqlEngine) {
           `SELECT * FROM elicitations WHERE handle_hash = ?`,
           handleHash,
         );
-        if (row === undefined) return undefined;
-        const elicitation = toElicitation(row);
-        const task = await readTaskRow(queries, elicitation.taskId);
-        const nowMs = await queries.nowMs();
-        return { elicitation, task: task && effectiveTask(task, nowMs), nowMs };
+        return row === undefined ? undefined : asked(queries, row);
+      }),
+
+    /** The question of an attempt. */
+    findQuestion: (elicitationId: string): Promise<Asked | undefined> =>
+      engine.read(async (queries) => {
+        const row = await queries.get<ElicitationRow>(
+          `SELECT * FROM elicitations WHERE id = ?`,
+          elicitationId,
+        );
+        return row === undefined ? undefined : asked(queries, row);
       }),
 
     /** Starts an attempt while its question is open and its deadline ahead. */
@@ -229,14 +243,14 @@ export function attemptLedger(engine: SqlEngine) {
           )) > 0,
       ),
 
-    /** Ends an attempt without a grant. The link stays good, unless `deny` ends the task as well (D6). */
+    /** Ends an attempt without a grant. The link stays good, unless the refusal ends the task as well (D6, D8). */
     refuseAttempt: (refusal: {
       stateHash: string;
       reason: string;
       facts?: { [name: string]: Json };
       phase?: 'refused' | 'lost';
-      /** The person or the provider denied the access: move `deny`. */
-      deny?: boolean;
+      /** The task ends with it: move `deny`. */
+      ends?: { reason: TaskErrorReason; statusMessage: string };
     }): Promise<Attempt | undefined> =>
       engine.write(async (queries) => {
         const attempt = await readAttemptRow(queries, refusal.stateHash, queries.lock);
@@ -254,15 +268,15 @@ export function attemptLedger(engine: SqlEngine) {
           outcome: refusal.reason,
           facts: refusal.facts ?? {},
         });
-        if (refusal.deny === true) {
+        if (refusal.ends !== undefined) {
           const task = await readTaskRow(queries, attempt.taskId);
           if (task !== undefined) {
             await endTask(queries, {
               task,
               status: 'failed',
               move: 'deny',
-              outcome: refusalOutcome('access_denied', { provider: attempt.provider }),
-              statusMessage: 'Access was denied at the provider. Start the task again to be asked again.',
+              outcome: refusalOutcome(refusal.ends.reason, { provider: attempt.provider }),
+              statusMessage: refusal.ends.statusMessage,
               where: `id = ? AND status = 'input_required' AND deadline > keyturn_now()`,
               whereValues: [task.id],
             });

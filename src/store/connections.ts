@@ -375,17 +375,16 @@ export function connectionLedger(engine: SqlEngine) {
         return rows.map(toConnection);
       }),
 
-    /** How many other connections use the same account at a provider (R5). */
-    countSameAccount: (connection: Connection): Promise<number> =>
+    /** Whether a connection of anybody uses an account at a provider, other than one that is being ended (R5). */
+    accountInUse: (provider: string, subject: string, except?: string): Promise<boolean> =>
       engine.read(async (queries) => {
-        const subject = connection.record?.subject ?? null;
-        if (subject === null) return 0;
         const rows = await queries.all<ConnectionRow>(
-          `SELECT * FROM connections WHERE provider = ? AND id <> ? AND status = 'active'`,
-          connection.provider,
-          connection.id,
+          `SELECT * FROM connections WHERE provider = ? AND status = 'active'`,
+          provider,
         );
-        return rows.map(toConnection).filter((other) => other.record?.subject === subject).length;
+        return rows
+          .map(toConnection)
+          .some((other) => other.id !== except && other.record?.subject === subject);
       }),
 
     /** Blocks or readmits an owner: a blocked one starts no tasks and is refreshed no more. */

@@ -1,0 +1,397 @@
+/**
+ * One attempt of one worker at one task: from the claim to a stop, an end, a park or the loss of the term. Holds the
+ * lease by heartbeats and trusts it only within its window; every write carries the term.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { isRefusal, Refusal, TASK_ERROR_CODES, type TaskErrorReason } from '../errors.ts';
+import { formProblems, type FormContent } from '../elicitation/form.ts';
+import type { Log } from '../log.ts';
+import { heartbeatEveryMs, trustedUntilMs } from '../task/lease.ts';
+import type { Ledger } from '../store/ledger.ts';
+import type { Json, Outcome, Progress, Task } from '../store/records.ts';
+import { refusalOutcome } from '../store/waits.ts';
+import { accountOf, type Access } from './access.ts';
+import type { Asking } from './asking.ts';
+import { ProtocolError, type Job, type JobApi, type JobDefinition, type ToolResult } from './define.ts';
+import type { Meter } from './meter.ts';
+import type { EngineSettings } from './settings.ts';
+import { runChild } from './spawn.ts';
+import { Unwind, type Leave, type Want } from './unwind.ts';
+
+/** What a run works with. */
+export interface RunParts {
+  readonly ledger: Ledger;
+  readonly access: Access;
+  readonly asking: Asking;
+  readonly settings: EngineSettings;
+  readonly log: Log;
+  readonly meter: Meter;
+  /** Monotonic. */
+  readonly nowMs: () => number;
+}
+
+/** A run that can be told to leave. */
+export interface Run {
+  readonly task: Task;
+  readonly done: Promise<void>;
+  /** The term is gone: abort the work. */
+  lose(): void;
+  /** Leave at the next step and hand the task back at its checkpoint. */
+  handBack(): void;
+  /** Abort the work and hand the task back at its checkpoint. */
+  interrupt(): void;
+}
+
+/** Progress is written at most this often. */
+const TELL_EVERY_MS = 1_000;
+
+/** Starts a run. `done` never rejects. */
+export function startRun(parts: RunParts, definition: JobDefinition, claimed: Task): Run {
+  const { ledger, access, asking, settings, log, meter, nowMs } = parts;
+  const claim = { taskId: claimed.id, term: claimed.term };
+  const aborter = new AbortController();
+  let trustedUntil = trustedUntilMs(nowMs(), settings.leaseMs);
+  let leave: Leave | undefined;
+  let lostAtMs: number | undefined;
+  let checkpoint: Json = claimed.checkpoint;
+  let timersLeft = claimed.timers;
+  let progress: Progress | undefined;
+  let told = { atMs: -Infinity, pending: false };
+
+  function go(why: Leave): never {
+    leave ??= why;
+    throw new Unwind(leave);
+  }
+
+  /** Every step of a job passes here: a job that has to leave gets no further. */
+  function step(): void {
+    if (leave !== undefined) throw new Unwind(leave);
+    if (nowMs() >= trustedUntil) {
+      lose();
+      throw new Unwind({ kind: 'lost' });
+    }
+  }
+
+  function lose(): void {
+    if (leave?.kind === 'lost') return;
+    // What was about to happen under this term cannot happen any more.
+    leave = { kind: 'lost' };
+    lostAtMs ??= nowMs();
+    aborter.abort(new Unwind(leave));
+  }
+
+  async function held(write: () => Promise<{ won: boolean }>): Promise<void> {
+    const startedAtMs = nowMs();
+    const { won } = await write();
+    if (!won) {
+      lose();
+      throw new Unwind({ kind: 'lost' });
+    }
+    trustedUntil = trustedUntilMs(startedAtMs, settings.leaseMs);
+  }
+
+  const heartbeat = setInterval(() => void beat(), heartbeatEveryMs(settings.leaseMs));
+  heartbeat.unref();
+
+  async function beat(): Promise<void> {
+    if (leave?.kind === 'lost') return;
+    const startedAtMs = nowMs();
+    try {
+      const { won } = await ledger.renewClaim({ ...claim, leaseMs: settings.leaseMs, ...telling() });
+      if (won) trustedUntil = trustedUntilMs(startedAtMs, settings.leaseMs);
+      else if (leave === undefined) lose();
+    } catch (error) {
+      log.warn('lease.renewal failed', { taskId: claim.taskId, error });
+      if (nowMs() >= trustedUntil) lose();
+    }
+  }
+
+  /** The part of a renewal that says how far the job is, if there is news. */
+  function telling(): { progress?: Progress; statusMessage?: string } {
+    if (!told.pending || progress === undefined) return {};
+    told = { atMs: nowMs(), pending: false };
+    return {
+      progress: access.scrub(claimed.id, progress),
+      statusMessage: access.scrubText(claimed.id, describe(definition, progress)),
+    };
+  }
+
+  async function withAccess(
+    work: () => Promise<Response>,
+    want: (refusal: Refusal) => Want,
+  ): Promise<Response> {
+    for (let tries = 0; ; tries += 1) {
+      step();
+      try {
+        const answer = await work();
+        step();
+        return answer;
+      } catch (error) {
+        if (leave !== undefined) throw new Unwind(leave);
+        if (isRefusal(error, 'connection_needs_sign_in', 'insufficient_scope')) {
+          go({ kind: 'stop', wants: [want(error)] });
+        }
+        if (!isRefusal(error, 'provider_unavailable')) throw error;
+        const facts = error.facts['retryAfterMs'];
+        const delayMs = typeof facts === 'number' ? facts : Math.min(250 * 2 ** tries, 30_000);
+        if (delayMs > settings.sitOutMs || tries >= 4) {
+          go({ kind: 'park', delayMs: backOffMs(delayMs), why: 'trouble' });
+        }
+        await pause(delayMs, undefined, { signal: aborter.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  /** Grows with how long the trouble has lasted, so that a long outage is not hammered. */
+  function backOffMs(atLeastMs: number): number {
+    const since = claimed.troubledSinceMs;
+    const lastedMs = since === null ? 0 : claimed.updatedAtMs - since;
+    return Math.max(atLeastMs, Math.min(Math.max(1_000, lastedMs), 300_000));
+  }
+
+  const job: Job<Record<string, unknown>> = {
+    taskId: claimed.id,
+    args: claimed.args as Record<string, unknown>,
+    owner: claimed.owner,
+    get checkpoint() {
+      return checkpoint;
+    },
+    signal: aborter.signal,
+
+    api(provider, options = {}): JobApi {
+      const scopes = options.scopes ?? definition.requires?.[provider]?.scopes ?? [];
+      const account = options.account ?? accountOf(claimed, provider);
+      const bound = access.bind({ task: claimed, provider, account, scopes, signal: aborter.signal });
+      const fetch = (url: string | URL, init?: RequestInit) =>
+        withAccess(
+          () => bound.fetch(url, init),
+          (refusal) => bound.want(refusal),
+        );
+      return {
+        fetch,
+        get: (url) => fetch(url),
+        async json(url) {
+          const answer = await fetch(url);
+          if (!answer.ok) {
+            throw new Refusal('resource_refused', { facts: { provider, status: answer.status } });
+          }
+          return (await answer.json()) as Json;
+        },
+      };
+    },
+
+    async save(next, written) {
+      step();
+      const known = access.scrub(claimed.id, next);
+      await held(() =>
+        ledger.saveCheckpoint({
+          ...claim,
+          leaseMs: settings.leaseMs,
+          checkpoint: known,
+          ...telling(),
+          ...(written === undefined
+            ? {}
+            : { records: { ...written, rows: access.scrub(claimed.id, written.rows) } }),
+        }),
+      );
+      checkpoint = known;
+      timersLeft = 0;
+      step();
+    },
+
+    progress(next) {
+      progress = next;
+      told.pending = true;
+      if (nowMs() - told.atMs >= TELL_EVERY_MS && leave === undefined) void beat();
+    },
+
+    async ask(name, schema, message) {
+      const answers = await job.askAll({ [name]: { schema, message } });
+      return answers[name] ?? {};
+    },
+
+    async askAll(questions) {
+      step();
+      for (const [name, { schema }] of Object.entries(questions)) {
+        const problems = formProblems(schema);
+        if (problems.length > 0) throw new TypeError(`ask("${name}"): ${problems.join('; ')}`);
+      }
+      const answered = await ledger.readAnswers(claimed.id);
+      const contents: Record<string, FormContent> = {};
+      const wants: Want[] = [];
+      for (const [name, question] of Object.entries(questions)) {
+        const answer = answered.findLast((one) => one.name === name && one.outcome === 'answered');
+        if (answer?.content != null) contents[name] = answer.content;
+        else wants.push({ kind: 'form', name, ...question });
+      }
+      if (wants.length > 0) go({ kind: 'stop', wants });
+      return contents;
+    },
+
+    async sleep(ms) {
+      step();
+      if (timersLeft > 0) {
+        timersLeft -= 1;
+        return;
+      }
+      if (ms > settings.sitOutMs) go({ kind: 'park', delayMs: ms, why: 'timer' });
+      await pause(ms, undefined, { signal: aborter.signal }).catch(() => undefined);
+      step();
+    },
+
+    async spawn(command, args, options = {}) {
+      step();
+      const result = await runChild(command, args, {
+        ...options,
+        signal: aborter.signal,
+        killAfterMs: settings.killAfterMs,
+      });
+      step();
+      return result;
+    },
+  };
+
+  async function work(): Promise<void> {
+    try {
+      const wants = await access.preflight(claimed, definition);
+      if (wants.length > 0) go({ kind: 'stop', wants });
+      const result = await definition.run(job);
+      step();
+      await finish(asOutcome(result));
+    } catch (error) {
+      await end(error);
+    }
+  }
+
+  function asOutcome(result: ToolResult): Outcome {
+    return { kind: 'result', result: access.scrub(claimed.id, result as unknown as Json) };
+  }
+
+  async function finish(outcome: Outcome): Promise<void> {
+    const statusMessage =
+      outcome.kind === 'result' ? `${definition.title ?? definition.name}: done.` : outcome.message;
+    const { won } = await ledger.finishTask({ ...claim, outcome, statusMessage });
+    if (!won) {
+      lose();
+      return;
+    }
+    meter.count('task_ended', {
+      status: outcome.kind === 'result' ? 'completed' : 'failed',
+      reason: outcome.kind === 'result' ? 'none' : outcome.reason,
+    });
+  }
+
+  async function end(error: unknown): Promise<void> {
+    const why = leave ?? (error instanceof Unwind ? error.leave : undefined);
+    switch (why?.kind) {
+      case 'stop':
+        return stop(why.wants);
+      case 'park': {
+        if (why.why === 'trouble' && claimed.troubledSinceMs !== null) {
+          const lastedMs = claimed.updatedAtMs - claimed.troubledSinceMs;
+          if (lastedMs > settings.outageMs) {
+            return finish(refusalOutcome('resource_refused', { outageMs: lastedMs }));
+          }
+        }
+        await ledger.parkTask({
+          ...claim,
+          ...why,
+          ...(why.why === 'trouble' ? { statusMessage: WAITS_OUT } : {}),
+        });
+        return undefined;
+      }
+      case 'lost':
+        return undefined;
+      case undefined:
+        return fail(error);
+    }
+  }
+
+  async function stop(wants: readonly Want[]): Promise<void> {
+    const refused = asking.refusalOf(claimed, wants);
+    if (refused !== undefined) return finish(refused);
+    const needs = await asking.write(definition, wants);
+    const stopped = await ledger.stopTask({
+      ...claim,
+      needs,
+      waitMs: definition.waitMs ?? settings.waitMs,
+      statusMessage: asking.statusMessage(wants),
+    });
+    if (stopped.kind === 'stopped') {
+      for (const want of wants) meter.count('task_stopped', { kind: want.kind });
+      log.info('task.stopped', { taskId: claim.taskId, asked: stopped.asked.map((one) => one.name) });
+    }
+    // What was needed came while we judged it missing: go on from the checkpoint, under the same lease no more.
+    if (stopped.kind === 'go on') await ledger.parkTask({ ...claim, delayMs: 0, why: 'shutdown' });
+    return undefined;
+  }
+
+  async function fail(error: unknown): Promise<void> {
+    if (error instanceof ProtocolError) {
+      return finish({
+        kind: 'error',
+        code: error.code,
+        message: access.scrubText(claimed.id, error.message),
+        reason: 'protocol',
+        facts: {},
+      });
+    }
+    if (isRefusal(error) && error.reason in TASK_ERROR_CODES) {
+      log.warn('task.refused', { taskId: claim.taskId, error });
+      return finish(
+        refusalOutcome(error.reason as TaskErrorReason, { ...error.facts } as Record<string, Json>),
+      );
+    }
+    if (isRefusal(error, 'store_unavailable', 'vault_unavailable')) {
+      // Nothing was lost: the lease lapses, or the next worker goes on from the checkpoint.
+      log.error('task.interrupted', { taskId: claim.taskId, error });
+      await ledger.parkTask({ ...claim, delayMs: 1_000, why: 'shutdown' });
+      return undefined;
+    }
+    log.error('job.failed', { taskId: claim.taskId, tool: claimed.tool, error });
+    return finish({
+      kind: 'error',
+      code: -32603,
+      message: 'The job ended with an error of its own.',
+      reason: 'job_failed',
+      facts: {},
+    });
+  }
+
+  const done = work()
+    .catch((error: unknown) => log.error('run.failed', { taskId: claim.taskId, error }))
+    .finally(() => {
+      clearInterval(heartbeat);
+      access.release(claimed.id);
+      if (lostAtMs === undefined) return;
+      const ms = nowMs() - lostAtMs;
+      meter.time('teardown', ms, {});
+      log.info('task.torn down', { taskId: claim.taskId, ms: Math.round(ms) });
+    });
+
+  return {
+    task: claimed,
+    done,
+    lose,
+    handBack() {
+      leave ??= { kind: 'park', delayMs: 0, why: 'shutdown' };
+    },
+    interrupt() {
+      leave ??= { kind: 'park', delayMs: 0, why: 'shutdown' };
+      aborter.abort(new Unwind(leave));
+    },
+  };
+}
+
+const WAITS_OUT = 'The provider does not answer properly at the moment. The work goes on by itself.';
+
+function describe(definition: JobDefinition, { done, total, message }: Progress): string {
+  const title = definition.title ?? definition.name;
+  const share =
+    done !== undefined && total !== undefined && total > 0
+      ? ` ${Math.floor((100 * done) / total)} % (${done} of ${total})`
+      : done === undefined
+        ? ''
+        : ` ${done}`;
+  return `${title}:${share}${message === undefined ? '' : ` ${message}`}`;
+}

@@ -18,7 +18,7 @@ const LAYERS = [
 
 /** One library, one home (a regular expression over the module name). */
 const HOMES: Record<string, { module: string; parts: string[] }> = {
-  'openid-client': { module: '^openid-client$', parts: ['provider'] },
+  'openid-client': { module: '^openid-client$', parts: ['provider', 'callbacks'] },
   undici: { module: '^undici$', parts: ['provider'] },
   keyv: { module: '^keyv$|^@keyv/', parts: ['vault'] },
   sql: { module: '^node:sqlite$|^pg$|^graphile-worker$', parts: ['store', 'engine'] },

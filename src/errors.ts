@@ -50,6 +50,7 @@ export const REASONS = {
   response_malformed: 'The authorization response has neither a code nor an error.',
   issuer_mismatch: 'The authorization response names another issuer than the one asked (RFC 9207).',
   account_mismatch: 'The account that signed in is another one than before.',
+  attempt_lost: 'The answer to the code exchange was lost; the sign-in has to start again.',
   // The provider, as seen by our OAuth client.
   grant_dead: 'The grant is used up, expired or revoked.',
   provider_unavailable: 'The provider did not answer properly; it may later.',

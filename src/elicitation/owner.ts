@@ -26,3 +26,23 @@ export function personOf(owner: string): Person {
 export function samePerson(a: string, b: string): boolean {
   return a === b;
 }
+
+/** Claims that name a person for good. Others, such as `email`, change hands and are refused at start-up (R10). */
+export const SUBJECT_CLAIMS = ['sub', 'oid'] as const;
+
+/** One of them. */
+export type SubjectClaim = (typeof SUBJECT_CLAIMS)[number];
+
+/**
+ * The subject in a token's claims; the same reading for access tokens and browser sign-ins. An object id (`oid`) is
+ * unique within its tenant only, so that `tid` belongs to it.
+ *
+ * @returns undefined when the claim is missing or of another type.
+ */
+export function subjectOf(claims: Readonly<Record<string, unknown>>, claim: SubjectClaim): string | undefined {
+  const subject = claims[claim];
+  if (typeof subject !== 'string' || subject === '') return undefined;
+  if (claim === 'sub') return subject;
+  const tenant = claims['tid'];
+  return typeof tenant === 'string' && tenant !== '' ? `${tenant}/${subject}` : undefined;
+}

@@ -125,7 +125,7 @@ export function connectionLedger(engine: SqlEngine) {
     listConnections: (
       owner: string,
     ): Promise<
-      { connection: Connection; clients: string[]; waiting: { taskId: string; tool: string }[] }[]
+      { connection: Connection; clients: string[]; waiting: { taskId: string; tool: string; deadlineMs: number }[] }[]
     > =>
       engine.read(async (queries) => {
         const rows = await queries.all<ConnectionRow>(
@@ -138,8 +138,8 @@ export function connectionLedger(engine: SqlEngine) {
               `SELECT client_id FROM approvals WHERE connection_id = ? ORDER BY client_id`,
               row.id,
             );
-            const waiting = await queries.all<{ task_id: string; tool: string }>(
-              `SELECT DISTINCT t.id AS task_id, t.tool AS tool FROM elicitations e JOIN tasks t ON t.id = e.task_id
+            const waiting = await queries.all<{ task_id: string; tool: string; deadline: number }>(
+              `SELECT DISTINCT t.id AS task_id, t.tool AS tool, t.deadline AS deadline FROM elicitations e JOIN tasks t ON t.id = e.task_id
                WHERE e.connection_id = ? AND e.finished_at IS NULL AND t.status = 'input_required'
                  AND t.deadline > keyturn_now() LIMIT 50`,
               row.id,
@@ -147,7 +147,11 @@ export function connectionLedger(engine: SqlEngine) {
             return {
               connection: toConnection(row),
               clients: clients.map((client) => client.client_id),
-              waiting: waiting.map((task) => ({ taskId: task.task_id, tool: task.tool })),
+              waiting: waiting.map((task) => ({
+                taskId: task.task_id,
+                tool: task.tool,
+                deadlineMs: task.deadline,
+              })),
             };
           }),
         );

@@ -1,0 +1,241 @@
+/**
+ * The page behind a link. GET shows and does nothing, since scanners and previews fetch links; only a press acts.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type {} from '@fastify/formbody';
+import { isRefusal, Refusal } from '../../src/errors.ts';
+import { secret } from '../../src/secret.ts';
+import type { Asked } from '../../src/store/attempts.ts';
+import type { Connection } from '../../src/store/records.ts';
+import { satisfies } from '../../src/store/satisfaction.ts';
+import { attemptCookie } from '../callback/binding.ts';
+import type { CookieJar } from '../cookies.ts';
+import { connectPage, type ConnectReason } from '../pages/connect.ts';
+import { credentialPage } from '../pages/credential.ts';
+import { donePage } from '../pages/done.ts';
+import { leavingPage } from '../pages/leaving.ts';
+import { signInPage } from '../pages/sign-in.ts';
+import { pathOf, type PageParts } from '../parts.ts';
+import { sendOn, sendPage, sendRefusal } from '../reply.ts';
+import { checkForm, csrfOf, type Session, type Sessions, type SignedIn } from '../session.ts';
+import { findLink, requireFresh, requireOpen, requireOwner, requirePerson } from './asked.ts';
+import { hashOf } from '../../src/engine/sign-ins.ts';
+
+export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessions) {
+  const { engine, ledger, providers } = parts;
+
+  function signIn(
+    reply: FastifyReply,
+    session: Session,
+    handle: string,
+    why: 'nobody' | 'stale',
+    asked: Asked,
+  ): FastifyReply {
+    const model = {
+      site: parts.site,
+      why,
+      issuerHost: parts.issuer.host,
+      form: target(session, `/sign-in?to=/connect/${handle}`),
+      ...(session.person === null ? {} : { person: session.person.label }),
+      // Nobody is known yet: how long the link lives says nothing about whose it is.
+      link: { deadlineMs: asked.elicitation.deadlineMs, nowMs: asked.nowMs },
+    };
+    return sendPage(parts, reply, signInPage(model));
+  }
+
+  function target(session: Session, path: string) {
+    return { path: pathOf(parts, path), csrf: csrfOf(session) };
+  }
+
+  /** Turns a refusal on the way to a page into the page that helps. */
+  function help(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    session: Session,
+    handle: string,
+    asked: Asked | undefined,
+    error: unknown,
+  ): FastifyReply {
+    if (asked !== undefined && isRefusal(error, 'person_unknown')) {
+      return signIn(reply, session, handle, 'nobody', asked);
+    }
+    if (asked !== undefined && isRefusal(error, 'person_stale')) {
+      return signIn(reply, session, handle, 'stale', asked);
+    }
+    const switchPerson = target(session, `/sign-in?to=/connect/${handle}`);
+    const retry = target(session, `/connect/${handle}`);
+    const provider = asked?.elicitation.provider;
+    return sendRefusal(parts, request, reply, error, {
+      ...(isRefusal(error, 'wrong_person') ? { switchPerson } : {}),
+      ...(isRefusal(error, 'provider_unavailable') ? { retry } : {}),
+      ...(provider != null && providers.has(provider)
+        ? { providerName: providers.get(provider).displayName }
+        : {}),
+    });
+  }
+
+  async function connectionOf(asked: Asked): Promise<Connection> {
+    const connection = await ledger.readConnection(asked.elicitation.connectionId ?? '');
+    if (connection === undefined) throw new Refusal('link_unknown');
+    return connection;
+  }
+
+  /** Whether nothing but the person's agreement for this client is missing (R11). */
+  function onlyApproval(asked: Asked, connection: Connection): boolean {
+    return satisfies(connection, asked.elicitation, true);
+  }
+
+  function reasonOf(asked: Asked, connection: Connection): ConnectReason {
+    const account = connection.record?.subjectLabel ?? connection.record?.subject ?? connection.account;
+    if (connection.generation === 0 || connection.record === null) return { kind: 'first' };
+    if (onlyApproval(asked, connection)) return { kind: 'approve-client', account };
+    if (connection.status === 'active') return { kind: 'step-up', account };
+    return { kind: 'signed-out', account, mayChange: true };
+  }
+
+  function show(
+    reply: FastifyReply,
+    session: Session,
+    handle: string,
+    asked: Asked,
+    person: SignedIn,
+    connection: Connection,
+  ): FastifyReply {
+    const { elicitation, task, nowMs } = asked;
+    const provider = providers.get(elicitation.provider ?? '');
+    const tool = parts.tools.get(task?.tool ?? '');
+    const base = {
+      site: parts.site,
+      nowMs,
+      deadlineMs: elicitation.deadlineMs,
+      form: target(session, `/connect/${handle}`),
+      tool: tool?.title ?? tool?.name ?? task?.tool ?? '',
+      person: person.label,
+    };
+    if (elicitation.kind === 'credential' && !onlyApproval(asked, connection)) {
+      const { fields, helpUrl } = provider.credentialForm();
+      return sendPage(
+        parts,
+        reply,
+        credentialPage({
+          ...base,
+          providerName: provider.displayName,
+          fields,
+          ...(helpUrl === undefined ? {} : { helpUrl }),
+        }),
+      );
+    }
+    const had = new Set(connection.record?.scopes ?? []);
+    return sendPage(
+      parts,
+      reply,
+      connectPage({
+        ...base,
+        switchPerson: target(session, `/sign-in?to=/connect/${handle}`),
+        client: {
+          id: elicitation.clientId,
+          ...(task?.clientName == null ? {} : { name: task.clientName }),
+        },
+        provider: { name: provider.displayName, host: provider.host },
+        scopes: elicitation.scopes.map((name) => ({
+          name,
+          ...provider.scopeWords(name),
+          isNew: connection.status === 'active' && had.size > 0 && !had.has(name),
+        })),
+        reason: reasonOf(asked, connection),
+      }),
+    );
+  }
+
+  return {
+    /** `GET /connect/:handle`: shows. */
+    async show(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+      const { handle } = request.params as { handle: string };
+      const session = await sessions.read(request, reply);
+      let asked: Asked | undefined;
+      try {
+        asked = await findLink(ledger, handle);
+        const person = requirePerson(session);
+        requireOwner(asked, person);
+        requireOpen(asked);
+        return show(reply, session, handle, asked, person, await connectionOf(asked));
+      } catch (error) {
+        return help(request, reply, session, handle, asked, error);
+      }
+    },
+
+    /** `POST /connect/:handle`: acts. */
+    async press(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+      const { handle } = request.params as { handle: string };
+      const body = (request.body ?? {}) as Record<string, unknown>;
+      const session = checkForm(request, await sessions.peek(request), body['csrf']);
+      let asked: Asked | undefined;
+      try {
+        asked = await findLink(ledger, handle);
+        const person = requirePerson(session);
+        requireOwner(asked, person);
+        requireOpen(asked);
+        requireFresh(person, parts.wallMs());
+        return await act(reply, session, handle, asked, body);
+      } catch (error) {
+        return help(request, reply, session, handle, asked, error);
+      }
+    },
+  };
+
+  async function act(
+    reply: FastifyReply,
+    session: Session,
+    handle: string,
+    asked: Asked,
+    body: Record<string, unknown>,
+  ): Promise<FastifyReply> {
+    const connection = await connectionOf(asked);
+    const providerName = providers.get(connection.provider).displayName;
+    switch (body['action']) {
+      case 'decline':
+        // The link stays good: only the client's answer, or time, ends the wait.
+        return sendPage(parts, reply, donePage({ site: parts.site, variant: 'declined', providerName }));
+      case 'retry':
+        return sendOn(parts, reply, pathOf(parts, `/connect/${handle}`));
+      case 'approve':
+      case 'continue': {
+        if (onlyApproval(asked, connection)) {
+          const { owner, clientId } = asked.elicitation;
+          await ledger.approveClient(owner, connection.id, clientId);
+          return sendPage(parts, reply, donePage({ site: parts.site, variant: 'approved', providerName }));
+        }
+        const departure = await engine.signIns.depart(asked, {
+          sessionHash: hashOf(session.id),
+          anyAccount: body['account'] === 'other',
+          tenant: tenantOf(body),
+        });
+        const lastsMs = departure.untilMs - asked.nowMs;
+        jar.set(reply, attemptCookie(departure.attemptId), departure.binding.reveal(), lastsMs / 1000);
+        const page = leavingPage({ site: parts.site, url: departure.authorizationUrl.href, providerName });
+        return sendPage(parts, reply, page);
+      }
+      case 'save': {
+        const { fields } = providers.get(connection.provider).credentialForm();
+        const given = Object.fromEntries(
+          fields.map((field) => [field.name, secret(textOf(body[field.name]).slice(0, field.maxLength))]),
+        );
+        const arrival = await engine.signIns.submitCredential(asked, given, hashOf(session.id));
+        if (arrival.reason !== 'granted') throw new Refusal(arrival.reason);
+        return sendPage(parts, reply, donePage({ site: parts.site, variant: 'saved', providerName }));
+      }
+      default:
+        throw new Refusal('form_forged');
+    }
+  }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value.trim() : '';
+}
+
+/** Fields of a tenant (a subdomain, a shop) that the person named on the page: `tenant.<name>`. */
+function tenantOf(body: Record<string, unknown>): Record<string, string> {
+  const named = Object.entries(body).filter(([name]) => name.startsWith('tenant.'));
+  return Object.fromEntries(named.map(([name, value]) => [name.slice(7), textOf(value).slice(0, 253)]));
+}

@@ -81,7 +81,7 @@ export async function openAuthorizationServer(
     if (route === undefined) answer(request, response);
     else void route(request, response).catch(() => broken(response));
   });
-  return { issuer, provider, state, signingKey, close: listening.close };
+  return { issuer, provider, state, signingKey, close: () => listening.close() };
 }
 
 function broken(response: ServerResponse): void {

@@ -126,7 +126,7 @@ export async function openIssuer(options: IssuerOptions): Promise<SandboxIssuer>
         .setJti(randomBytes(12).toString('base64url'))
         .sign(await importJWK(server.signingKey as JWK, 'ES256'));
     },
-    close: server.close,
+    close: () => server.close(),
   };
 }
 

@@ -162,7 +162,7 @@ export async function openSaas(options: SaasOptions): Promise<Saas> {
       watches.push({ left: n, action });
     },
     failNext: (fault) => void faults.push(fault),
-    close: server.close,
+    close: () => server.close(),
   };
 }
 

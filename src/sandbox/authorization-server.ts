@@ -1,7 +1,7 @@
 /**
- * What the sandbox's two authorization servers have in common: a real oidc-provider on a loopback address of its own,
- * with keys made at start-up, state in memory, pages without script, and nothing left at a default that the library
- * would warn about. Each server adds what makes it itself.
+ * What the sandbox's two authorization servers have in common: a real oidc-provider on a loopback address
+ * of its own, with keys made at start-up, state in memory, pages without script, and nothing left at a
+ * default that the library would warn about. Each server adds what makes it itself.
  */
 import { generateKeyPairSync, randomBytes, type JsonWebKey } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -25,7 +25,10 @@ export interface AuthorizationServerOptions {
   readonly accounts: readonly Account[];
   /** Lifetime of access tokens. */
   readonly accessTokenSeconds: number;
-  /** Configuration of the library that makes this server itself; laid over the common one, `features` merged. */
+  /**
+   * Configuration of the library that makes this server itself; laid over the common one, `features`
+   * merged.
+   */
   readonly configuration: (own: { readonly issuer: string; readonly provider: () => Provider }) => {
     readonly features?: Readonly<Record<string, unknown>>;
     readonly [name: string]: unknown;

@@ -1,8 +1,8 @@
 /**
- * The cookies of one browser (RFC 6265 with the SameSite and prefix rules of its revision), as far as they decide
- * whether a sign-in works. A site is scheme and host, which is exact for addresses and for `localhost`; ports do not
- * tell cookies apart. Stricter than a browser in one point: `Secure` cookies are never taken or sent over plain http,
- * loopback or not, so that nothing comes to rest on that leniency.
+ * The cookies of one browser (RFC 6265 with the SameSite and prefix rules of its revision), as far as they
+ * decide whether a sign-in works. A site is scheme and host, which is exact for addresses and for
+ * `localhost`; ports do not tell cookies apart. Stricter than a browser in one point: `Secure` cookies are
+ * never taken or sent over plain http, loopback or not, so that nothing comes to rest on that leniency.
  */
 
 interface Cookie {

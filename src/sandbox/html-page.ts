@@ -1,6 +1,6 @@
 /**
- * Reads a page as far as somebody without eyes has to: its title, its forms with their fields and buttons, and where it
- * moves on by itself. For pages that are written well; it repairs nothing. Pure.
+ * Reads a page as far as somebody without eyes has to: its title, its forms with their fields and buttons,
+ * and where it moves on by itself. For pages that are written well; it repairs nothing. Pure.
  */
 
 /** A button that sends its form. */

@@ -1,6 +1,7 @@
 /**
- * What a person does at an authorization server of the sandbox: choose an account, agree or refuse. GET shows, POST
- * acts. The library decides when somebody has to be asked; this file asks and hands the answer back.
+ * What a person does at an authorization server of the sandbox: choose an account, agree or refuse. GET
+ * shows, POST acts. The library decides when somebody has to be asked; this file asks and hands the answer
+ * back.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { InteractionModel, Provider } from 'oidc-provider';
@@ -81,8 +82,8 @@ async function signIn(
 ): Promise<void> {
   const result = { [interaction.prompt.name]: {}, login: { accountId: account.id } };
   const next = await provider.interactionResult(request, response, result, { mergeWithLastSubmission: true });
-  // Somebody else was signed in here: this browser becomes theirs, and what the other one agreed to stays behind. Left
-  // to itself, the library would end the first session with a page that needs script.
+  // Somebody else was signed in here: this browser becomes theirs, and what the other one agreed to stays
+  // behind. Left to itself, the library would end the first session with a page that needs script.
   const uid = interaction.session?.uid;
   const session = uid === undefined ? undefined : await provider.Session.findByUid(uid);
   if (session?.accountId !== undefined && session.accountId !== account.id) {

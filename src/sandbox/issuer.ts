@@ -1,7 +1,8 @@
 /**
- * The sandbox's issuer: authorization server of the MCP server (access tokens as JWTs, RFC 9068, for one resource, RFC
- * 8707; dynamic registration, RFC 7591, and client ID metadata documents, so that real hosts connect), and the place
- * where Keyturn's own pages sign people in (OpenID Connect). Both name people by the same `sub`.
+ * The sandbox's issuer: authorization server of the MCP server (access tokens as JWTs, RFC 9068, for one
+ * resource, RFC 8707; dynamic registration, RFC 7591, and client ID metadata documents, so that real hosts
+ * connect), and the place where Keyturn's own pages sign people in (OpenID Connect). Both name people by
+ * the same `sub`.
  */
 import { randomBytes } from 'node:crypto';
 import { importJWK, SignJWT, type JWK } from 'jose';

@@ -1,6 +1,6 @@
 /**
- * The sandbox exists on this machine only: what it listens on, whom it sends people to and whom it mints tokens for is
- * loopback, or it refuses.
+ * The sandbox exists on this machine only: what it listens on, whom it sends people to and whom it mints
+ * tokens for is loopback, or it refuses.
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -26,7 +26,10 @@ export function requireLoopback(field: string, text: string): URL {
   return url;
 }
 
-/** A server that listens and does not answer yet: its origin has to be known before what answers can be built. */
+/**
+ * A server that listens and does not answer yet: its origin has to be known before what answers can be
+ * built.
+ */
 export interface Listening {
   readonly server: Server;
   /** Scheme, host and port, without a trailing slash. */
@@ -35,8 +38,8 @@ export interface Listening {
 }
 
 /**
- * Listens on the first of several loopback addresses that this machine has. A browser takes every address for a site
- * of its own, so the choice matters; macOS has 127.0.0.1 and ::1 only, unless others are added.
+ * Listens on the first of several loopback addresses that this machine has. A browser takes every address
+ * for a site of its own, so the choice matters; macOS has 127.0.0.1 and ::1 only, unless others are added.
  *
  * @param port 0 for any free one
  * @throws Error when none of the addresses can be had.

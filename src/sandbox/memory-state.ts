@@ -1,7 +1,7 @@
 /**
- * What an authorization server of the sandbox remembers, in memory: the storage that oidc-provider asks for, plus the
- * two things that a provider does to its tokens without being asked, which is what the sandbox is for. Nothing is
- * ever written to a disk.
+ * What an authorization server of the sandbox remembers, in memory: the storage that oidc-provider asks
+ * for, plus the two things that a provider does to its tokens without being asked, which is what the
+ * sandbox is for. Nothing is ever written to a disk.
  */
 
 /** What the library stores. */
@@ -32,7 +32,10 @@ export interface MemoryState {
   readonly adapter: (kind: string) => Adapter;
   /** Ends every record of a kind. Returns how many there were. */
   endAll(kind: string): number;
-  /** Ends every grant of an account with all tokens and codes that came from it. Returns how many grants there were. */
+  /**
+   * Ends every grant of an account with all tokens and codes that came from it. Returns how many grants
+   * there were.
+   */
   endGrantsOf(accountId: string): number;
 }
 

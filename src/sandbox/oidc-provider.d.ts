@@ -1,6 +1,6 @@
 /**
- * The part of oidc-provider 9 that the sandbox uses; the package ships no types. Not a description of the library:
- * what is missing here is not used.
+ * The part of oidc-provider 9 that the sandbox uses; the package ships no types. Not a description of the
+ * library: what is missing here is not used.
  */
 declare module 'oidc-provider' {
   import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';

@@ -1,7 +1,7 @@
 /**
- * Pages of the sandbox's two authorization servers: choose who you are, agree, what went wrong. Plain HTML without
- * script; every button has a name and a value, so that a person, a browser test and a scripted person press the same
- * things:
+ * Pages of the sandbox's two authorization servers: choose who you are, agree, what went wrong. Plain HTML
+ * without script; every button has a name and a value, so that a person, a browser test and a scripted
+ * person press the same things:
  *
  * - `<button name="person" value="<account id>">` signs in,
  * - `<button name="action" value="allow">` and `value="deny"` answer the question for consent.
@@ -19,12 +19,14 @@ export interface Brand {
 
 const STYLE = `
 :root { color-scheme: light dark; }
-body { margin: 0 auto; max-width: 30rem; padding: 12vh 1.25rem 3rem; font: 1.05rem/1.5 system-ui, sans-serif; }
+body { margin: 0 auto; max-width: 30rem; padding: 12vh 1.25rem 3rem;
+  font: 1.05rem/1.5 system-ui, sans-serif; }
 header { font-weight: 650; }
 header span { font-weight: 400; opacity: 0.75; }
 h1 { font-size: 1.4rem; line-height: 1.25; margin: 1.5rem 0 0.75rem; }
 form { display: grid; gap: 0.75rem; margin-top: 1.25rem; }
-button { font: inherit; padding: 0.7rem 1rem; border: 1px solid; border-radius: 0.5rem; cursor: pointer; text-align: left; }
+button { font: inherit; padding: 0.7rem 1rem; border: 1px solid; border-radius: 0.5rem;
+  cursor: pointer; text-align: left; }
 footer { margin-top: 2.5rem; font-size: 0.9rem; opacity: 0.75; }
 `;
 

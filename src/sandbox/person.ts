@@ -1,7 +1,7 @@
 /**
- * A scripted person with a browser of their own: real HTTP, cookies by the rules, redirects and pages that move on
- * followed across sites, forms pressed by their buttons. It runs no script, so whatever it can finish works without.
- * It goes nowhere but loopback.
+ * A scripted person with a browser of their own: real HTTP, cookies by the rules, redirects and pages that
+ * move on followed across sites, forms pressed by their buttons. It runs no script, so whatever it can
+ * finish works without. It goes nowhere but loopback.
  */
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { cookieJar, type CookieJar } from './cookie-jar.ts';
@@ -50,9 +50,9 @@ export interface Person {
    */
   press(match: ButtonMatch, fields?: Readonly<Record<string, string>>): Promise<Page>;
   /**
-   * Opens a link and presses what leads on, until a page has nothing of the kind: signs in at Keyturn and its issuer,
-   * agrees to go on, signs in at the SaaS and consents. Buttons are known by name and value: `person` with one of the
-   * person's accounts, `action` with `sign-in`, `continue`, `approve` or `allow`.
+   * Opens a link and presses what leads on, until a page has nothing of the kind: signs in at Keyturn and
+   * its issuer, agrees to go on, signs in at the SaaS and consents. Buttons are known by name and value:
+   * `person` with one of the person's accounts, `action` with `sign-in`, `continue`, `approve` or `allow`.
    *
    * @returns the page at the end, whatever it says
    * @throws Error when the pages go round in circles.

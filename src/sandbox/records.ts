@@ -1,4 +1,7 @@
-/** The thousand records of Paperboat: always the same, so that whoever reads them all can be held to it. Pure. */
+/**
+ * The thousand records of Paperboat: always the same, so that whoever reads them all can be held to it.
+ * Pure.
+ */
 
 /** How many there are: ten pages of the usual size. */
 export const RECORD_COUNT = 1_000;

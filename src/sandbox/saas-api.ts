@@ -1,6 +1,6 @@
 /**
- * Paperboat's API: the records, and who one is. It answers bearer tokens as RFC 6750 has it, and never repeats one: not
- * in a body, not in a header, not in its log.
+ * Paperboat's API: the records, and who one is. It answers bearer tokens as RFC 6750 has it, and never
+ * repeats one: not in a body, not in a header, not in its log.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Provider } from 'oidc-provider';

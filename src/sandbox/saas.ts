@@ -1,7 +1,8 @@
 /**
- * Paperboat, the sandbox's SaaS: a second authorization server on another site, with accounts of its own, consent,
- * short-lived opaque access tokens and refresh tokens that rotate; a refresh token used twice ends the whole grant.
- * What goes wrong with tokens in real life is a function call here, never an HTTP endpoint.
+ * Paperboat, the sandbox's SaaS: a second authorization server on another site, with accounts of its own,
+ * consent, short-lived opaque access tokens and refresh tokens that rotate; a refresh token used twice ends
+ * the whole grant. What goes wrong with tokens in real life is a function call here, never an HTTP
+ * endpoint.
  */
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -57,7 +58,9 @@ export interface Saas {
   expireAccessTokens(): number;
   /** Every grant of an account is dead, refresh tokens included. Returns how many died. */
   revokeGrants(accountId: string): number;
-  /** Runs an action once, when `n` more pages of records have been read and before the last of them is sent. */
+  /**
+   * Runs an action once, when `n` more pages of records have been read and before the last of them is sent.
+   */
   afterPages(n: number, action: () => void): void;
   /** The next request of that kind goes wrong; calls add up. */
   failNext(fault: Fault): void;

@@ -1,7 +1,7 @@
 /**
- * The sandbox: a whole world for Keyturn on one machine. An issuer with people, a SaaS with accounts, grants and an
- * API, each a site of its own to a browser. For the demo, for trying things out and for tests; it refuses everything
- * that is not loopback and is loaded only when it is asked for.
+ * The sandbox: a whole world for Keyturn on one machine. An issuer with people, a SaaS with accounts,
+ * grants and an API, each a site of its own to a browser. For the demo, for trying things out and for
+ * tests; it refuses everything that is not loopback and is loaded only when it is asked for.
  */
 import type { Secret } from '../secret.ts';
 import { openIssuer, type SandboxIssuer } from './issuer.ts';

@@ -1,6 +1,6 @@
 /**
- * The sandbox, seen by its peers: a relying party (openid-client), an OAuth client of Paperboat, an MCP host that
- * registers itself, and people with browsers.
+ * The sandbox, seen by its peers: a relying party (openid-client), an OAuth client of Paperboat, an MCP
+ * host that registers itself, and people with browsers.
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,7 +11,10 @@ import { openPerson, type Person } from '../../src/sandbox/person.ts';
 import { recordIds } from '../../src/sandbox/records.ts';
 import { openSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 
-/** Stands where Keyturn's pages would: takes the way back, and offers links that another site's page follows. */
+/**
+ * Stands where Keyturn's pages would: takes the way back, and offers links that another site's page
+ * follows.
+ */
 let keyturn: Server;
 let publicUrl: string;
 let sandbox: Sandbox;

@@ -1,7 +1,7 @@
 /**
- * What the fake provider has handed out: codes, grants, and tokens with the family rule (a refresh token that is used
- * again ends its grant). Every secret is recognisable and remembered, so that a test can search for it. Pure but for
- * randomness.
+ * What the fake provider has handed out: codes, grants, and tokens with the family rule (a refresh token
+ * that is used again ends its grant). Every secret is recognisable and remembered, so that a test can
+ * search for it. Pure but for randomness.
  */
 import { createHash, randomBytes } from 'node:crypto';
 

@@ -1,7 +1,7 @@
 /**
- * An OAuth provider that does what a test tells it to: every fault of `Switches`, answers that wait at a gate, and a
- * log that counts each call. It approves at once, so that no browser is needed; PKCE, client authentication, single
- * use of codes and the family rule of refresh tokens are real. Loopback only.
+ * An OAuth provider that does what a test tells it to: every fault of `Switches`, answers that wait at a
+ * gate, and a log that counts each call. It approves at once, so that no browser is needed; PKCE, client
+ * authentication, single use of codes and the family rule of refresh tokens are real. Loopback only.
  */
 import { randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
@@ -63,7 +63,10 @@ export interface FakeProvider {
   count(...kinds: readonly CallKind[]): number;
   /** Every code and token ever made, to be searched for where they must not be. */
   readonly secrets: readonly string[];
-  /** Every authorization response that was sent, as the URL that the browser is led to: a test may send one again. */
+  /**
+   * Every authorization response that was sent, as the URL that the browser is led to: a test may send one
+   * again.
+   */
   readonly callbacks: readonly string[];
   /** Turns switches; the others stay. */
   set(switches: Partial<Switches>): void;

@@ -50,7 +50,7 @@ describe('cookies', () => {
     expect(sent('http://127.0.0.1:3000/', 'cross-post')).toBe(byPost);
   });
 
-  it('are refused when they are Secure or carry a prefix over plain http, or SameSite=None without Secure', () => {
+  it('are refused when Secure or prefixed over plain http, or SameSite=None without Secure', () => {
     const { jar } = jarWith(
       'a=1; Secure',
       '__Host-b=1; Path=/',

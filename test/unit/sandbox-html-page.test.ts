@@ -1,6 +1,7 @@
 /** What the scripted person reads off a page. */
 import { describe, expect, it } from 'vitest';
 import { readPage } from '../../src/sandbox/html-page.ts';
+import { samplePages } from '../support/page-models.ts';
 
 const read = (html: string) => readPage('http://127.0.0.1:3000/a/b?c=d', 200, html);
 
@@ -11,7 +12,8 @@ describe('a page', () => {
       <form method="post" action="/next?x=1&amp;y=2" aria-label='quoted "inside"'>
         <input type="hidden" name="csrf" value="t&quot;&#39;&#x27;" />
         <input name=bare value=1>
-        <input type="radio" name="account" value="one" checked /><input type="radio" name="account" value="two">
+        <input type="radio" name="account" value="one" checked />
+        <input type="radio" name="account" value="two">
         <input type="checkbox" name="yes" checked><input type="checkbox" name="no">
         <input name="gone" value="1" disabled>
         <select name="pick"><option value="a">A</option><option value="b" selected>B</option></select>
@@ -66,5 +68,29 @@ here</textarea>
     );
     expect(read('<meta http-equiv="refresh" content="5;url=/later">').movesTo).toBeUndefined();
     expect(read('<meta name="refresh" content="0;url=/no">').movesTo).toBeUndefined();
+  });
+});
+
+describe('the pages that a person meets', () => {
+  it.each([
+    ['sign-in-nobody', 'sign-in'],
+    ['sign-in-stale', 'sign-in'],
+    ['connect-first', 'continue'],
+    ['connect-choose', 'continue'],
+    ['connect-approve-client', 'approve'],
+  ])('%s leads on with the button action=%s, in a form with its CSRF field', (name, value) => {
+    const found = samplePages().find((sample) => sample.name === name);
+    const { forms } = read(found?.html ?? '');
+    const leading = forms.filter(({ buttons }) => buttons.some((button) => button.value === value));
+    expect(leading).toHaveLength(1);
+    expect(leading[0]).toMatchObject({
+      method: 'POST',
+      fields: expect.arrayContaining([['csrf', expect.any(String)]]),
+    });
+  });
+
+  it('leaving moves on by itself', () => {
+    const found = samplePages().find(({ name }) => name === 'leaving');
+    expect(read(found?.html ?? '').movesTo).toContain('https://github.com/login/oauth/authorize?');
   });
 });

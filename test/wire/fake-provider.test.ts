@@ -1,4 +1,7 @@
-/** The fake provider does what its switches say, and counts what it was asked. Raw HTTP, no library in between. */
+/**
+ * The fake provider does what its switches say, and counts what it was asked. Raw HTTP, no library in
+ * between.
+ */
 import { createHash, randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openFakeProvider, type FakeProvider } from '../support/fake-provider.ts';

@@ -59,7 +59,7 @@ afterEach(async () => {
 });
 
 describe('a scripted person', () => {
-  it('goes with a page that moves on to another site and back, with Lax cookies and without Strict ones', async () => {
+  it('goes with a page to another site and back, with Lax cookies and without Strict ones', async () => {
     home.pages.set(
       '/start',
       page(`<meta http-equiv="refresh" content="0;url=${away.origin}/hop" />`, {

@@ -24,7 +24,7 @@ const HOMES: Record<string, { module: string; parts: string[] }> = {
   undici: { module: '^undici$', parts: ['provider'] },
   keyv: { module: '^keyv$|^@keyv/', parts: ['vault'] },
   sql: { module: '^node:sqlite$|^pg$|^graphile-worker$', parts: ['store', 'engine'] },
-  mcp: { module: '^@modelcontextprotocol/', parts: ['mcp'] },
+  mcp: { module: '^@modelcontextprotocol/', parts: ['mcp', 'sandbox'] },
   fastify: { module: '^fastify$|^@fastify/', parts: ['app', 'http', 'mcp', 'callbacks', 'sandbox'] },
   'oidc-provider': { module: '^oidc-provider$', parts: ['sandbox'] },
 };

@@ -47,7 +47,8 @@ export function callbackRoutes(parts: PageParts, jar: CookieJar, sessions: Sessi
 
   function checkBinding(request: FastifyRequest, attempt: Attempt): void {
     const binding = jar.read(request, attemptCookie(attempt.id));
-    if (binding === undefined || hashOf(binding) !== attempt.bindingHash) throw new Refusal('binding_missing');
+    if (binding === undefined || hashOf(binding) !== attempt.bindingHash)
+      throw new Refusal('binding_missing');
   }
 
   async function checkPerson(request: FastifyRequest, attempt: Attempt): Promise<void> {
@@ -56,7 +57,7 @@ export function callbackRoutes(parts: PageParts, jar: CookieJar, sessions: Sessi
     if (person !== null && !samePerson(person.owner, attempt.owner)) throw new Refusal('wrong_person');
   }
 
-  function checkIssuer(attempt: Attempt, query: URLSearchParams): ResponseCheck {
+  function checkIssuer(attempt: Attempt, query: URLSearchParams): Promise<ResponseCheck> {
     return providers.get(attempt.provider).checkResponse(query, { issuer: attempt.issuer });
   }
 
@@ -68,7 +69,7 @@ export function callbackRoutes(parts: PageParts, jar: CookieJar, sessions: Sessi
       const attempt = await loadAttempt(provider, state);
       checkBinding(request, attempt);
       await checkPerson(request, attempt);
-      const response = checkIssuer(attempt, query);
+      const response = await checkIssuer(attempt, query);
       await engine.signIns.arrive(attempt, response, query);
       return sendOn(parts, reply, pathOf(parts, `/outcome/${attempt.id}`));
     },

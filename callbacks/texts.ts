@@ -97,7 +97,7 @@ const REFUSED: Record<RefusedVariant, (names: RefusedNames) => RefusedText> = {
   cancelled: () => ({
     heading: 'This task was cancelled',
     meaning: 'The task that was waiting for you was cancelled, so there is nothing left to do here.',
-    next: 'You can close this page. If you still need the task, ask the agent in your chat to start it again.',
+    next: 'You can close this page. If you still need the task, ask the agent in your chat to restart it.',
   }),
   'task-ended': () => ({
     heading: 'This task has ended',
@@ -116,7 +116,7 @@ const REFUSED: Record<RefusedVariant, (names: RefusedNames) => RefusedText> = {
   }),
   denied: ({ provider }) => ({
     heading: `${provider} did not give access`,
-    meaning: `Access was denied at ${provider}, by you or by a rule of your organisation. Nothing was stored.`,
+    meaning: `Access was denied at ${provider}, by you or a rule of your organisation. Nothing was stored.`,
     next: 'Return to your chat. If you change your mind, ask the agent to start the task again.',
   }),
   'provider-trouble': ({ provider }) => ({
@@ -193,7 +193,7 @@ const REFUSED: Record<RefusedVariant, (names: RefusedNames) => RefusedText> = {
   }),
   misconfigured: ({ server, provider }) => ({
     heading: `${server} needs a repair`,
-    meaning: `${server} is not set up correctly for ${provider}. You did nothing wrong, and nothing was stored.`,
+    meaning: `${server} is not set up correctly for ${provider}. It is not your fault. Nothing was stored.`,
     next: 'Trying again will not help. Please tell whoever runs this server.',
   }),
   'storage-busy': ({ server }) => ({

@@ -56,7 +56,7 @@ export function callbackRoutes(parts: PageParts, jar: CookieJar, sessions: Sessi
     if (person !== null && !samePerson(person.owner, attempt.owner)) throw new Refusal('wrong_person');
   }
 
-  function checkIssuer(attempt: Attempt, query: URLSearchParams): ResponseCheck {
+  function checkIssuer(attempt: Attempt, query: URLSearchParams): Promise<ResponseCheck> {
     return providers.get(attempt.provider).checkResponse(query, { issuer: attempt.issuer });
   }
 
@@ -68,7 +68,7 @@ export function callbackRoutes(parts: PageParts, jar: CookieJar, sessions: Sessi
       const attempt = await loadAttempt(provider, state);
       checkBinding(request, attempt);
       await checkPerson(request, attempt);
-      const response = checkIssuer(attempt, query);
+      const response = await checkIssuer(attempt, query);
       await engine.signIns.arrive(attempt, response, query);
       return sendOn(parts, reply, pathOf(parts, `/outcome/${attempt.id}`));
     },

@@ -51,6 +51,10 @@ function input(field: CredentialField, isFirstWrong: boolean): Html {
     field.error === undefined ? undefined : `${id}-error`,
     field.hint === undefined ? undefined : `${id}-hint`,
   ].filter((part) => part !== undefined);
+  const hint =
+    field.hint === undefined
+      ? undefined
+      : html`<p class="hint" id="${id}-hint">${shown(field.hint, 300)}</p>`;
   return html`<div class="field">
     <label for="${id}"
       >${shown(field.label, 120)}${
@@ -59,7 +63,7 @@ function input(field: CredentialField, isFirstWrong: boolean): Html {
           : undefined
       }</label
     >
-    ${field.hint === undefined ? undefined : html`<p class="hint" id="${id}-hint">${shown(field.hint, 300)}</p>`}
+    ${hint}
     ${
       field.error === undefined
         ? undefined

@@ -64,7 +64,7 @@ export function localPath(path: string): SafeUrl {
 /** An absolute `https:` URL, or `http:` on a loopback host (D14). Any other scheme throws a TypeError. */
 export function webUrl(url: string): SafeUrl {
   const parsed = new URL(url);
-  const loopback = /^(localhost|127\.0\.0\.1|\[::1\])$/.test(parsed.hostname);
+  const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(parsed.hostname);
   if (parsed.protocol !== 'https:' && !(parsed.protocol === 'http:' && loopback)) {
     throw new TypeError('A web address must be https, or http on a loopback host.');
   }

@@ -48,7 +48,8 @@ interface Rule {
 
 const RULES: Record<RefusedVariant, Rule> = {
   'wrong-person': { status: 403, sign: 'stop', offer: 'switch-person', mayName: false },
-  'sign-in-needed': { status: 401, sign: 'note', offer: 'none', mayName: false },
+  // Not 401, which would owe a WWW-Authenticate challenge (RFC 9110, section 15.5.2).
+  'sign-in-needed': { status: 403, sign: 'note', offer: 'none', mayName: false },
   'link-unknown': { status: 404, sign: 'stop', offer: 'none', mayName: false },
   expired: { status: 410, sign: 'stop', offer: 'none', mayName: false },
   cancelled: { status: 410, sign: 'note', offer: 'none', mayName: false },

@@ -285,7 +285,8 @@ main > form { margin-top: 1.5rem; }
 .card-head h2 { margin: 0; font-size: 1.125rem; }
 .account { color: var(--soft); font-weight: 400; }
 .waiting {
-  margin: 0 0 .85rem; padding: .6rem .85rem .6rem 1.9rem; border-radius: .5rem; background: var(--brass-wash); }
+  margin: 0 0 .85rem; padding: .6rem .85rem .6rem 1.9rem; border-radius: .5rem;
+  background: var(--brass-wash); }
 .empty { margin-top: 1.25rem; padding: 2rem 1.25rem; border: 1.5px dashed var(--edge); border-radius: .75rem;
   text-align: center; }
 .empty p { max-width: 28rem; margin: 0 auto; color: var(--soft); }

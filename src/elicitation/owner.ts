@@ -39,7 +39,10 @@ export type SubjectClaim = (typeof SUBJECT_CLAIMS)[number];
  *
  * @returns undefined when the claim is missing or of another type.
  */
-export function subjectOf(claims: Readonly<Record<string, unknown>>, claim: SubjectClaim): string | undefined {
+export function subjectOf(
+  claims: Readonly<Record<string, unknown>>,
+  claim: SubjectClaim,
+): string | undefined {
   const subject = claims[claim];
   if (typeof subject !== 'string' || subject === '') return undefined;
   if (claim === 'sub') return subject;

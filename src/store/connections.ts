@@ -125,7 +125,11 @@ export function connectionLedger(engine: SqlEngine) {
     listConnections: (
       owner: string,
     ): Promise<
-      { connection: Connection; clients: string[]; waiting: { taskId: string; tool: string; deadlineMs: number }[] }[]
+      {
+        connection: Connection;
+        clients: string[];
+        waiting: { taskId: string; tool: string; deadlineMs: number }[];
+      }[]
     > =>
       engine.read(async (queries) => {
         const rows = await queries.all<ConnectionRow>(

@@ -135,7 +135,7 @@ describe('hostile names', () => {
 });
 
 describe('in a real browser', () => {
-  test('Continue posts action and CSRF field, with Sec-Fetch-Site same-origin and a null Origin', async () => {
+  test('Continue posts action and CSRF, with Sec-Fetch-Site same-origin and a null Origin', async () => {
     const { page, close } = await open('/page/connect-first', { width: 1280 });
     received.length = 0;
     await Promise.all([

@@ -1,0 +1,412 @@
+/**
+ * One provider, with us as its OAuth client (RFC 6749, 7636, 9207, 9126, 8707, 7009; OpenID Connect where the provider
+ * has it), on openid-client. Holds no tokens and no state: data in, data out over HTTP.
+ */
+import * as oauth from 'openid-client';
+import { Refusal } from '../errors.ts';
+import { Secret, secret } from '../secret.ts';
+import { retryAfterMs } from './api-answer.ts';
+import { checkAuthorizationResponse, type ResponseCheck } from './authorization-response.ts';
+import type { Egress } from './egress.ts';
+import type { Profile } from './profile.ts';
+import { readTokenAnswer, type TokenAnswer } from './token-answer.ts';
+import type { TokenSet } from './token-set.ts';
+
+/** The client registered at a provider. */
+export interface Registration {
+  /** Name in the configuration. */
+  readonly id: string;
+  readonly profile: Profile;
+  readonly clientId: string;
+  readonly clientSecret: Secret | null;
+  readonly clientKey: oauth.CryptoKey | null;
+}
+
+/** An authorization request. */
+export interface AuthorizationRequest {
+  readonly state: string;
+  /** S256. */
+  readonly codeChallenge: string;
+  readonly nonce?: string;
+  readonly redirectUri: string;
+  readonly scopes: readonly string[];
+  readonly forceConsent: boolean;
+  readonly tenant: Readonly<Record<string, string>>;
+}
+
+/** A code to redeem. */
+export interface CodeExchange {
+  readonly code: Secret;
+  readonly codeVerifier: Secret;
+  readonly redirectUri: string;
+  readonly nonce: string | undefined;
+  /** The authorization response, for values that the profile captures. */
+  readonly params: URLSearchParams;
+  readonly tenant: Readonly<Record<string, string>>;
+}
+
+/** Who the tokens belong to at the provider. */
+export interface Identity {
+  readonly subject: string;
+  readonly label?: string | undefined;
+}
+
+/** A form that asks for a credential. */
+export interface CredentialForm {
+  readonly fields: readonly {
+    readonly name: string;
+    readonly label: string;
+    readonly kind: 'secret' | 'text';
+    readonly hint?: string;
+    readonly isOptional?: boolean;
+    readonly maxLength: number;
+  }[];
+  readonly helpUrl?: string;
+}
+
+/**
+ * A provider. Exchange and refresh throw the same refusals (D8): `grant_dead`, `provider_unavailable` (facts `sent`,
+ * `status`, `retryAfterMs`), `provider_misconfigured`, `answer_malformed`. None carries a text of the provider.
+ */
+export type Provider = ReturnType<typeof openProvider>;
+
+const DISCOVERED_FOR_MS = 3_600_000;
+
+export function openProvider(registration: Registration, options: { egress: Egress; wallMs: () => number }) {
+  const { profile, clientId } = registration;
+  const { egress, wallMs } = options;
+  const issuer = profile.issuer ?? `urn:keyturn:provider:${registration.id}`;
+  let found: { at: number; metadata: Promise<oauth.ServerMetadata> } | undefined;
+
+  function staticMetadata(): oauth.ServerMetadata {
+    return {
+      issuer,
+      ...(profile.authorizationEndpoint === undefined
+        ? {}
+        : { authorization_endpoint: profile.authorizationEndpoint }),
+      ...(profile.tokenEndpoint === undefined ? {} : { token_endpoint: profile.tokenEndpoint }),
+      ...(profile.jwksUri === undefined ? {} : { jwks_uri: profile.jwksUri }),
+      ...(profile.parEndpoint === undefined
+        ? {}
+        : { pushed_authorization_request_endpoint: profile.parEndpoint }),
+    };
+  }
+
+  async function metadata(): Promise<oauth.ServerMetadata> {
+    if (!profile.discovery) return staticMetadata();
+    if (found === undefined || wallMs() - found.at > DISCOVERED_FOR_MS) {
+      found = { at: wallMs(), metadata: discover() };
+    }
+    try {
+      return await found.metadata;
+    } catch (error) {
+      found = undefined;
+      throw error;
+    }
+  }
+
+  async function discover(): Promise<oauth.ServerMetadata> {
+    try {
+      const config = await oauth.discovery(new URL(issuer), clientId, undefined, oauth.None(), {
+        [oauth.customFetch]: (url, init) => egress.fetch(url, init as RequestInit),
+        execute: issuer.startsWith('http:') ? [oauth.allowInsecureRequests] : [],
+      });
+      const server = config.serverMetadata();
+      // Asked at a well-known address, the library compares the issuer only for some inputs (RFC 8414 section 3.3).
+      if (server.issuer !== issuer)
+        throw new Refusal('provider_misconfigured', { facts: { provider: registration.id } });
+      return server;
+    } catch (error) {
+      throw refusalIn(error) ?? new Refusal('provider_unavailable', { facts: { sent: false }, cause: error });
+    }
+  }
+
+  function authentication(): oauth.ClientAuth {
+    const id = registration.clientSecret?.reveal() ?? '';
+    switch (profile.clientAuthentication) {
+      case 'none':
+        return oauth.None();
+      case 'client_secret_post':
+        return oauth.ClientSecretPost(id);
+      case 'client_secret_basic':
+        return oauth.ClientSecretBasic(id);
+      case 'client_secret_basic_raw':
+        // Servers that do not decode: the strict form-encoding of RFC 6749 section 2.3.1 fails there.
+        return (_server, _client, _body, headers) => {
+          headers.set('authorization', `Basic ${Buffer.from(`${clientId}:${id}`).toString('base64')}`);
+        };
+      case 'private_key_jwt': {
+        if (registration.clientKey === null) throw new Refusal('provider_misconfigured');
+        return oauth.PrivateKeyJwt(registration.clientKey);
+      }
+    }
+  }
+
+  /** A configuration whose token calls go through the reading of answers; what was read is left in `seen`. */
+  async function configuration(
+    seen: { answer?: TokenAnswer; status?: number; retryMs?: number | undefined },
+    refresh: boolean,
+  ) {
+    const server = { ...(await metadata()) };
+    if (refresh && profile.refreshEndpoint !== undefined) server.token_endpoint = profile.refreshEndpoint;
+    const config = new oauth.Configuration(server, clientId, undefined, authentication());
+    config.timeout = 30;
+    if ((server.token_endpoint ?? '').startsWith('http:')) oauth.allowInsecureRequests(config);
+    config[oauth.customFetch] = async (url, init) => {
+      if (url !== server.token_endpoint) return egress.fetch(url, init as RequestInit);
+      const response = await egress.fetch(url, asConfigured(init as RequestInit));
+      seen.status = response.status;
+      seen.retryMs = retryAfterMs(response.headers.get('retry-after'), wallMs());
+      const raw = {
+        status: response.status,
+        contentType: response.headers.get('content-type') ?? '',
+        body: await response.text(),
+      };
+      const answer = readTokenAnswer(profile, raw);
+      seen.answer = answer;
+      if (answer.kind !== 'tokens') throw new Refusal('answer_malformed');
+      // The library validates the rest: ID token, nonce, audience.
+      return Response.json({
+        access_token: answer.accessToken,
+        token_type: 'bearer',
+        ...(answer.refreshToken === undefined ? {} : { refresh_token: answer.refreshToken }),
+        ...(answer.idToken === undefined || !profile.oidc ? {} : { id_token: answer.idToken }),
+      });
+    };
+    return config;
+  }
+
+  function asConfigured(init: RequestInit): RequestInit {
+    if (profile.tokenRequest !== 'json' || !(init.body instanceof URLSearchParams)) return init;
+    const headers = { ...(init.headers as Record<string, string>), 'content-type': 'application/json' };
+    return { ...init, headers, body: JSON.stringify(Object.fromEntries(init.body)) };
+  }
+
+  function refusalIn(error: unknown): Refusal | undefined {
+    for (let one: unknown = error; one instanceof Error; one = one.cause) {
+      if (one instanceof Refusal) return one;
+    }
+    return undefined;
+  }
+
+  async function redeem(
+    refresh: boolean,
+    grant: (config: oauth.Configuration) => Promise<unknown>,
+  ): Promise<TokenSet> {
+    const seen: { answer?: TokenAnswer; status?: number; retryMs?: number | undefined } = {};
+    const config = await configuration(seen, refresh);
+    const receivedFrom = wallMs();
+    try {
+      await grant(config);
+    } catch (error) {
+      throw judge(error, seen);
+    }
+    if (seen.answer?.kind !== 'tokens') throw new Refusal('answer_malformed', { facts: { sent: true } });
+    const { answer } = seen;
+    return {
+      accessToken: secret(answer.accessToken),
+      ...(answer.refreshToken === undefined ? {} : { refreshToken: secret(answer.refreshToken) }),
+      ...(answer.scopes === undefined ? {} : { scopes: answer.scopes }),
+      ...(answer.expiresInSeconds === undefined
+        ? {}
+        : { expiresAtMs: receivedFrom + answer.expiresInSeconds * 1_000 }),
+      captured: answer.captured,
+    };
+  }
+
+  /** D8. The provider's words end here; its code goes on as a fact. */
+  function judge(
+    error: unknown,
+    seen: { answer?: TokenAnswer; status?: number; retryMs?: number | undefined },
+  ): unknown {
+    const facts = {
+      provider: registration.id,
+      sent: true,
+      ...(seen.status === undefined ? {} : { status: seen.status }),
+      ...(seen.retryMs === undefined ? {} : { retryAfterMs: seen.retryMs }),
+    };
+    switch (seen.answer?.kind) {
+      case 'dead':
+        return new Refusal('grant_dead', { facts: { ...facts, code: seen.answer.code } });
+      case 'misconfigured':
+        return new Refusal('provider_misconfigured', { facts: { ...facts, code: seen.answer.code } });
+      case 'later':
+        return new Refusal('provider_unavailable', { facts: { ...facts, code: seen.answer.code } });
+      case 'malformed':
+        return new Refusal('answer_malformed', { facts: { ...facts, problem: seen.answer.problem } });
+      case 'tokens':
+        // The tokens came, but the ID token with them is not good: nothing of the answer is used.
+        return new Refusal('answer_malformed', { facts: { ...facts, problem: 'id token' } });
+      case undefined: {
+        const refusal = refusalIn(error);
+        if (refusal !== undefined) return refusal;
+        return new Refusal('provider_unavailable', { facts });
+      }
+    }
+  }
+
+  return {
+    id: registration.id,
+    settings: profile,
+    displayName: profile.displayName,
+    issuer,
+    usesNonce: profile.oidc,
+    host: new URL(profile.authorizationEndpoint ?? (profile.discovery ? issuer : 'https://localhost')).host,
+    revocationScope: profile.revocation?.ends ?? 'grant',
+
+    /** Words for a scope, if the profile has any. */
+    scopeWords(name: string): { words?: string } {
+      const words = profile.scopeWords[name];
+      return words === undefined ? {} : { words };
+    },
+
+    /** The address that *Continue* leads to: code, PKCE S256, state, and nonce where OIDC. */
+    async authorizationRequest(request: AuthorizationRequest): Promise<URL> {
+      const config = await configuration({}, false);
+      const server = config.serverMetadata();
+      if (server.authorization_endpoint === undefined) throw new Refusal('provider_misconfigured');
+      const parameters: Record<string, string> = {
+        ...profile.authorizationParameters,
+        ...(request.forceConsent ? profile.consentParameters : {}),
+        redirect_uri: request.redirectUri,
+        state: request.state,
+        code_challenge: request.codeChallenge,
+        code_challenge_method: 'S256',
+        ...(request.nonce === undefined ? {} : { nonce: request.nonce }),
+        ...(profile.resource === undefined ? {} : { resource: profile.resource }),
+      };
+      const scopes = profile.oidc ? ['openid', ...request.scopes] : request.scopes;
+      if (scopes.length > 0) {
+        parameters[profile.scopeParameter] = [...new Set(scopes)].join(profile.scopeSeparator);
+      }
+      if (server.authorization_endpoint.startsWith('http:')) oauth.allowInsecureRequests(config);
+      if (server.pushed_authorization_request_endpoint === undefined) {
+        return oauth.buildAuthorizationUrl(config, parameters);
+      }
+      try {
+        return await oauth.buildAuthorizationUrlWithPAR(config, parameters);
+      } catch (error) {
+        throw (
+          refusalIn(error) ?? new Refusal('provider_misconfigured', { facts: { provider: registration.id } })
+        );
+      }
+    },
+
+    /** The checks of a response that need no ledger. @throws Refusal, see `checkAuthorizationResponse`. */
+    async checkResponse(query: URLSearchParams, expected: { issuer: string }): Promise<ResponseCheck> {
+      const advertised = profile.discovery
+        ? (await metadata()).authorization_response_iss_parameter_supported === true
+        : false;
+      return checkAuthorizationResponse(profile, query, { ...expected, advertised });
+    },
+
+    /** Redeems a code: once, never again. */
+    async exchange(exchange: CodeExchange): Promise<TokenSet> {
+      // The library wants the response as a URL and checks state again; ours was checked against the ledger.
+      const url = new URL(exchange.redirectUri);
+      url.searchParams.set('code', exchange.code.reveal());
+      url.searchParams.set('state', 'checked');
+      const issued = exchange.params.get('iss');
+      if (issued !== null) url.searchParams.set('iss', issued);
+      const tokens = await redeem(false, (config) =>
+        oauth.authorizationCodeGrant(
+          config,
+          url,
+          {
+            pkceCodeVerifier: exchange.codeVerifier.reveal(),
+            expectedState: 'checked',
+            ...(exchange.nonce === undefined ? {} : { expectedNonce: exchange.nonce, idTokenExpected: true }),
+          },
+          profile.tokenParameters,
+        ),
+      );
+      const kept = profile.capture.flatMap((name) => {
+        const value = exchange.params.get(name);
+        return value === null ? [] : [[name, value] as const];
+      });
+      return { ...tokens, captured: { ...exchange.tenant, ...Object.fromEntries(kept), ...tokens.captured } };
+    },
+
+    /** Redeems a refresh token. What the answer leaves out is for `mergeTokenSet`. Asks for no more than was granted. */
+    refresh(tokens: TokenSet, _granted: { scopes: readonly string[] }): Promise<TokenSet> {
+      const refreshToken = tokens.refreshToken;
+      if (refreshToken === undefined) return Promise.reject(new Refusal('grant_dead'));
+      return redeem(true, (config) =>
+        oauth.refreshTokenGrant(config, refreshToken.reveal(), profile.refresh.parameters),
+      );
+    },
+
+    /** Tells the provider that the tokens are not needed any more (RFC 7009). */
+    async revoke(tokens: TokenSet): Promise<'revoked' | 'unsupported'> {
+      const { revocation } = profile;
+      if (revocation === undefined) return 'unsupported';
+      const token = (tokens.refreshToken ?? tokens.accessToken).reveal();
+      if (revocation.kind === 'bearer-post') {
+        const answer = await egress.fetch(revocation.endpoint, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${tokens.accessToken.reveal()}` },
+        });
+        return answer.ok ? 'revoked' : 'unsupported';
+      }
+      const server = { ...(await metadata()), revocation_endpoint: revocation.endpoint };
+      const config = new oauth.Configuration(server, clientId, undefined, authentication());
+      if (revocation.endpoint.startsWith('http:')) oauth.allowInsecureRequests(config);
+      config[oauth.customFetch] = (url, init) => egress.fetch(url, init as RequestInit);
+      await oauth.tokenRevocation(config, token);
+      return 'revoked';
+    },
+
+    /**
+     * Whose tokens these are, or undefined when the provider has no place to ask.
+     *
+     * @throws Refusal `provider_unavailable`, `grant_dead`, `answer_malformed`.
+     */
+    async identity(tokens: TokenSet): Promise<Identity | undefined> {
+      const { identity, api } = profile;
+      if (identity === undefined) return undefined;
+      const answer = await egress.fetch(identity.url, {
+        method: identity.method,
+        headers: {
+          accept: 'application/json',
+          'user-agent': 'keyturn',
+          ...api.headers,
+          [api.header]: `${api.scheme} ${tokens.accessToken.reveal()}`.trim(),
+        },
+      });
+      if (answer.status === 401 || answer.status === 403) throw new Refusal('grant_dead');
+      if (!answer.ok)
+        throw new Refusal('provider_unavailable', { facts: { status: answer.status, sent: true } });
+      const body = (await answer.json().catch(() => undefined)) as unknown;
+      const subject = memberAt(body, identity.subject);
+      if (subject === undefined) throw new Refusal('answer_malformed', { facts: { problem: 'identity' } });
+      const label = identity.label === undefined ? undefined : memberAt(body, identity.label);
+      return { subject, ...(label === undefined ? {} : { label }) };
+    },
+
+    /** The form of a provider without OAuth. */
+    credentialForm(): CredentialForm {
+      if (profile.credential === undefined) throw new Refusal('provider_misconfigured');
+      return profile.credential as CredentialForm;
+    },
+
+    /** A typed credential as a token set. @throws Refusal `answer_malformed` when a field is empty. */
+    credential(fields: Readonly<Record<string, Secret>>): TokenSet {
+      const texts = Object.entries(fields).map(([name, value]) => [name, value.reveal()] as const);
+      const key = fields['key'] ?? Object.values(fields)[0];
+      if (key === undefined || key.reveal() === '') throw new Refusal('answer_malformed');
+      const others = texts.filter(([name]) => fields[name] !== key);
+      return { accessToken: key, captured: Object.fromEntries(others) };
+    },
+  };
+}
+
+/** A member at a path such as `data.id`, as text. */
+function memberAt(value: unknown, path: string): string | undefined {
+  let current = value;
+  for (const name of path.split('.')) {
+    if (typeof current !== 'object' || current === null) return undefined;
+    current = (current as Record<string, unknown>)[name];
+  }
+  if (typeof current === 'number') return String(current);
+  return typeof current === 'string' && current !== '' ? current : undefined;
+}

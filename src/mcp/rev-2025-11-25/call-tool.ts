@@ -127,11 +127,10 @@ async function askBefore(
   job: JobDefinition,
   args: Record<string, unknown>,
 ): Promise<{ args: Json } | { result: ToolResult }> {
-  const { before } = job;
-  if (before === undefined) return { args: args as Json };
+  if (job.before === undefined) return { args: args as Json };
   try {
-    const legs = await withAnswers(state.first, call, (answers, kept) =>
-      before.call(job, { ...toolCall(call, args), answers, state: kept }),
+    const legs = await withAnswers(state.first, call, async (answers, kept) =>
+      job.before?.({ ...toolCall(call, args), answers, state: kept }),
     );
     if (legs.kind === 'unanswered') return { result: unanswered(legs.name) };
     return { args: legs.value?.args ?? (args as Json) };

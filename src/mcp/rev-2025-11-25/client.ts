@@ -48,8 +48,7 @@ export function introduction(client: Client): Record<string, unknown> {
   return {
     protocolVersion: client.revision,
     clientInfo: { name: client.name ?? 'unnamed', version: '0' },
-    capabilities: {
-      ...(form || url ? { elicitation: { ...(form ? { form: {} } : {}), ...(url ? { url: {} } : {}) } } : {}),
-    },
+    capabilities:
+      form || url ? { elicitation: { ...(form ? { form: {} } : {}), ...(url ? { url: {} } : {}) } } : {},
   };
 }

@@ -10,7 +10,7 @@ import { isResponse, takeAnswer, type Response as RpcResponse } from './answers.
 import { readClient } from './client.ts';
 import { checkCompanionNames } from './companion.ts';
 import { NO_DELIVERY } from './delivery.ts';
-import { headerOf, openExchange, sendResponse, webRequest } from './http.ts';
+import { headerOf, openExchange, sendResponse, webRequest } from './exchange.ts';
 import { legacyParts, type LegacyOptions, type LegacyParts } from './parts.ts';
 import { isRevision, REVISIONS } from './revisions.ts';
 import type { Session } from './session.ts';

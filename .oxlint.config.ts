@@ -12,8 +12,10 @@ const LAYERS = [
   ['vault', 'provider'],
   ['engine'],
   ['ingest', 'mcp', 'http', 'callbacks'],
-  ['config', 'app', 'sandbox'],
-  ['main', 'cli', 'index'],
+  ['config', 'sandbox'],
+  ['app'],
+  ['world'],
+  ['main', 'demo', 'cli', 'index'],
 ] as const;
 
 /** One library, one home (a regular expression over the module name). */

@@ -8,7 +8,10 @@ import { securityHeaders } from './security-headers.ts';
 
 /** Sends a page. */
 export function sendPage(parts: PageParts, reply: FastifyReply, html: string, status = 200): FastifyReply {
-  return reply.code(status).headers(securityHeaders(parts.publicUrl.startsWith('https:'))).send(html);
+  return reply
+    .code(status)
+    .headers(securityHeaders(parts.publicUrl.startsWith('https:')))
+    .send(html);
 }
 
 /** Sends the browser on, by GET, to a path of ours. */

@@ -36,12 +36,12 @@ export async function mountPages(app: FastifyInstance, parts: PageParts): Promis
   app.get('/', (_request, reply) =>
     sendPage(parts, reply, homePage({ site: parts.site, mcpUrl: parts.mcpUrl })),
   );
-  app.get('/connect/:handle', connect.show);
-  app.post('/connect/:handle', connect.press);
-  app.get('/callback/:provider', callback.receive);
-  app.get('/outcome/:id', outcome.show);
-  app.post('/sign-in', signIn.start);
-  app.get('/sign-in/return', signIn.finish);
-  app.get('/connections', connections.show);
-  app.post('/connections', connections.press);
+  app.get('/connect/:handle', (request, reply) => connect.show(request, reply));
+  app.post('/connect/:handle', (request, reply) => connect.press(request, reply));
+  app.get('/callback/:provider', (request, reply) => callback.receive(request, reply));
+  app.get('/outcome/:id', (request, reply) => outcome.show(request, reply));
+  app.post('/sign-in', (request, reply) => signIn.start(request, reply));
+  app.get('/sign-in/return', (request, reply) => signIn.finish(request, reply));
+  app.get('/connections', (request, reply) => connections.show(request, reply));
+  app.post('/connections', (request, reply) => connections.press(request, reply));
 }

@@ -62,7 +62,8 @@ export function openSessions(keyring: Keyring, jar: CookieJar, wallMs: () => num
   return {
     peek,
     read: async (request, reply) =>
-      (await peek(request)) ?? (await write(reply, { id: randomBytes(18).toString('base64url'), person: null })),
+      (await peek(request)) ??
+      (await write(reply, { id: randomBytes(18).toString('base64url'), person: null })),
     rotate: (reply, person) => write(reply, { id: randomBytes(18).toString('base64url'), person }),
   };
 }

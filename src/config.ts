@@ -167,24 +167,23 @@ export function readConfig(input: unknown): Config {
 
 function describe(issue: z.core.$ZodIssue): ConfigProblem[] {
   const path = issue.path.map(String).join('.');
-  switch (issue.code) {
-    case 'unrecognized_keys':
-      return issue.keys.map((key) => ({
-        path: path === '' ? key : `${path}.${key}`,
-        problem: 'is not a setting; check its spelling',
-      }));
-    case 'invalid_type':
-      return [
-        {
-          path,
-          problem: issue.input === undefined ? `is missing (${issue.expected})` : `must be ${issue.expected}`,
-        },
-      ];
-    case 'invalid_union':
-      return [{ path, problem: 'fits none of the forms that are allowed here' }];
-    default:
-      return [{ path, problem: issue.message }];
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({
+      path: path === '' ? key : `${path}.${key}`,
+      problem: 'is not a setting; check its spelling',
+    }));
   }
+  if (issue.code === 'invalid_union')
+    return [{ path, problem: 'fits none of the forms that are allowed here' }];
+  if (issue.code === 'invalid_type') {
+    return [
+      {
+        path,
+        problem: issue.input === undefined ? `is missing (${issue.expected})` : `must be ${issue.expected}`,
+      },
+    ];
+  }
+  return [{ path, problem: issue.message }];
 }
 
 /** Rules that look at more than one field. */

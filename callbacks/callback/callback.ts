@@ -47,7 +47,8 @@ export function callbackRoutes(parts: PageParts, jar: CookieJar, sessions: Sessi
 
   function checkBinding(request: FastifyRequest, attempt: Attempt): void {
     const binding = jar.read(request, attemptCookie(attempt.id));
-    if (binding === undefined || hashOf(binding) !== attempt.bindingHash) throw new Refusal('binding_missing');
+    if (binding === undefined || hashOf(binding) !== attempt.bindingHash)
+      throw new Refusal('binding_missing');
   }
 
   async function checkPerson(request: FastifyRequest, attempt: Attempt): Promise<void> {

@@ -66,9 +66,9 @@ export function outcomeRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
       const facts = reason === 'link_over' ? over : {};
       return sendRefusal(parts, request, reply, new Refusal(reason, { facts }), {
         providerName: provider.displayName,
-        ...(Array.isArray(missing)
-          ? { missing: missing.map((name) => ({ name: String(name), ...provider.scopeWords(String(name)) })) }
-          : {}),
+        missing: (Array.isArray(missing) ? missing : [])
+          .filter((name) => typeof name === 'string')
+          .map((name) => ({ name, ...provider.scopeWords(name) })),
         ...(path === undefined ? {} : { retry: { path, csrf: csrfOf(session) } }),
         ...(path === undefined || asked === undefined
           ? {}

@@ -62,7 +62,9 @@ export function connectionsRoutes(parts: PageParts, sessions: Sessions) {
           status: connection.status,
           scopes: (connection.record?.scopes ?? []).map((name) => ({
             name,
-            ...(providers.has(connection.provider) ? providers.get(connection.provider).scopeWords(name) : {}),
+            ...(providers.has(connection.provider)
+              ? providers.get(connection.provider).scopeWords(name)
+              : {}),
           })),
           createdAtMs: connection.createdAtMs,
           ...(connection.lastUsedAtMs === null ? {} : { lastUsedMs: connection.lastUsedAtMs }),

@@ -140,6 +140,17 @@ export function openSignIns(options: {
     return { attempt, reason, granted: null };
   }
 
+  /** The operator's matter: no link can help, so the task ends (D8). */
+  function misconfigured(attempt: Attempt): Promise<Arrival> {
+    log.error('provider.misconfigured', { provider: attempt.provider });
+    return refuse(attempt, 'provider_misconfigured', {
+      ends: {
+        reason: 'provider_misconfigured',
+        statusMessage: "The provider rejected this server's own registration. Tell its operator.",
+      },
+    });
+  }
+
   async function take(stateHash: string): Promise<{ attempt: Attempt } | Arrival> {
     const giveUpAt = performance.now() + BUSY_FOR_MS;
     for (;;) {
@@ -204,20 +215,10 @@ export function openSignIns(options: {
         throw error;
       }
       log.warn('exchange.failed', { provider: attempt.provider, taskId: attempt.taskId, error });
-      switch (error.reason) {
-        case 'provider_misconfigured':
-          return refuse(attempt, 'provider_misconfigured', {
-            ends: {
-              reason: 'provider_misconfigured',
-              statusMessage: "The provider rejected this server's own registration. Tell its operator.",
-            },
-          });
-        case 'provider_unavailable':
-          // The code may have been used: it is never sent again.
-          return refuse(attempt, error.reason, { phase: error.facts['sent'] === false ? 'refused' : 'lost' });
-        default:
-          return refuse(attempt, error.reason);
-      }
+      if (error.reason === 'provider_misconfigured') return misconfigured(attempt);
+      // A code that may have been used is never sent again.
+      const lost = error.reason === 'provider_unavailable' && error.facts['sent'] !== false;
+      return refuse(attempt, error.reason, lost ? { phase: 'lost' } : {});
     }
     return keep(attempt, tokens, 'tokens');
   }
@@ -350,12 +351,7 @@ export function openSignIns(options: {
                 },
               });
             case 'misconfigured':
-              return refuse(taken.attempt, 'provider_misconfigured', {
-                ends: {
-                  reason: 'provider_misconfigured',
-                  statusMessage: "The provider rejected this server's own registration. Tell its operator.",
-                },
-              });
+              return misconfigured(taken.attempt);
             case 'temporary':
               return refuse(taken.attempt, 'provider_unavailable');
           }
@@ -413,7 +409,7 @@ export function openSignIns(options: {
 
     /** Resolves when no exchange is under way: shutdown waits for it (R1). */
     async idle(): Promise<void> {
-      await Promise.allSettled([...underWay]);
+      await Promise.allSettled(underWay);
     },
   };
 }

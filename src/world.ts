@@ -1,0 +1,161 @@
+/**
+ * A Keyturn with the sandbox around it, on loopback: for `serve --sandbox`, for the demo and for tests. The issuer, the
+ * SaaS and Keyturn are three sites, as in the field.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { AddressInfo } from 'node:net';
+import type { DestinationStream } from 'pino';
+import { openKeyturn, type Keyturn } from './app.ts';
+import { readConfig, type ConfigInput } from './config.ts';
+import type { AnyTool } from './engine/define.ts';
+import { definePagedIngest } from './ingest/paged-source.ts';
+import { openSandbox, type Sandbox } from './sandbox/sandbox.ts';
+import type { Json } from './store/records.ts';
+import { generateKey } from './vault/keyring.ts';
+
+export interface WorldOptions {
+  /** Port of Keyturn; a free one by default. */
+  readonly port?: number;
+  /** Folder of the ledger; a temporary one, removed at the end, by default. */
+  readonly folder?: string;
+  readonly logStream?: DestinationStream;
+  /** Laid over the configuration. */
+  readonly config?: Partial<ConfigInput>;
+  readonly tools?: readonly AnyTool[];
+  readonly accessTokenSeconds?: number;
+  readonly ports?: { readonly issuer?: number; readonly saas?: number };
+}
+
+export interface World {
+  readonly sandbox: Sandbox;
+  readonly publicUrl: string;
+  readonly mcpUrl: string;
+  /** The Keyturn that runs now; another one after `restart`. */
+  readonly keyturn: Keyturn;
+  /** Stops Keyturn and starts a new one on the same ledger, vault and port. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The records of Paperboat as a tool. */
+export function importRecords(recordsUrl: string): AnyTool {
+  return definePagedIngest({
+    name: 'import_records',
+    title: 'Import records from Paperboat',
+    description: 'Imports all records of your Paperboat account, page by page.',
+    provider: 'paperboat',
+    scopes: ['records:read'],
+    url: recordsUrl,
+    collection: 'paperboat-records',
+    recordsOf: (page) => {
+      const records = (page as { records: { id: string }[] }).records;
+      return records.map((body) => ({ id: body.id, body: body as unknown as Json }));
+    },
+    totalOf: () => 1_000,
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => {
+    server.close(resolve);
+  });
+  return port;
+}
+
+/** Opens the world. */
+export async function openWorld(options: WorldOptions = {}): Promise<World> {
+  const port = options.port ?? (await freePort());
+  const publicUrl = `http://localhost:${port}`;
+  const mcpUrl = `${publicUrl}/mcp`;
+  const own = options.folder === undefined;
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'keyturn-'));
+  const sandbox = await openSandbox({
+    mcpResource: mcpUrl,
+    keyturnPublicUrl: publicUrl,
+    ...(options.ports === undefined ? {} : { ports: options.ports }),
+    ...(options.accessTokenSeconds === undefined ? {} : { accessTokenSeconds: options.accessTokenSeconds }),
+  });
+  const { issuer, saas, providerSettings: paperboat } = sandbox;
+  const env = {
+    KEYTURN_VAULT_KEYS: generateKey().entry.reveal(),
+    PAPERBOAT_SECRET: paperboat.clientSecret.reveal(),
+    ISSUER_SECRET: issuer.clientSecret.reveal(),
+  };
+  const config = readConfig({
+    name: 'Keyturn Sandbox',
+    publicUrl,
+    listen: { host: '127.0.0.1', port },
+    issuer: {
+      url: issuer.issuer,
+      audience: mcpUrl,
+      scopes: ['mcp:tools'],
+      client: { id: issuer.clientId, secret: { env: 'ISSUER_SECRET' } },
+    },
+    ledger: { file: join(folder, 'keyturn.sqlite') },
+    vault: { keys: { env: 'KEYTURN_VAULT_KEYS' } },
+    providers: {
+      paperboat: {
+        clientId: paperboat.clientId,
+        clientSecret: { env: 'PAPERBOAT_SECRET' },
+        profile: {
+          displayName: paperboat.displayName,
+          issuer: paperboat.issuer,
+          authorizationEndpoint: paperboat.authorizationEndpoint,
+          tokenEndpoint: paperboat.tokenEndpoint,
+          clientAuthentication: paperboat.clientAuthentication,
+          responseIssuer: 'required',
+          scopeWords: {
+            'records:read': 'Read your records',
+            'profile:read': 'Read your name and e-mail address',
+          },
+          consentParameters: { prompt: 'consent' },
+          revocation: { endpoint: paperboat.revocationEndpoint, ends: 'grant' },
+          refresh: { rotates: true },
+          identity: { url: paperboat.identity.url, subject: 'id', label: 'email' },
+          api: { origins: [...paperboat.apiOrigins] },
+        },
+      },
+    },
+    tools: [importRecords(paperboat.recordsUrl), ...(options.tools ?? [])],
+    allowPrivate: [new URL(issuer.issuer).origin, saas.origin],
+    log: { level: 'info' },
+    ...options.config,
+  });
+
+  async function start(): Promise<Keyturn> {
+    const keyturn = await openKeyturn(config, {
+      env,
+      ...(options.logStream === undefined ? {} : { logStream: options.logStream }),
+    });
+    await keyturn.app.listen({ host: '127.0.0.1', port });
+    keyturn.start();
+    return keyturn;
+  }
+
+  let keyturn = await start();
+  return {
+    sandbox,
+    publicUrl,
+    mcpUrl,
+    get keyturn() {
+      return keyturn;
+    },
+    async restart() {
+      await keyturn.stop();
+      keyturn = await start();
+    },
+    async close() {
+      await keyturn.stop();
+      await sandbox.close();
+      if (own) rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -15,7 +15,7 @@ const LAYERS = [
   ['config', 'sandbox'],
   ['app'],
   ['world'],
-  ['main', 'demo', 'cli', 'index'],
+  ['demo', 'cli', 'index'],
 ] as const;
 
 /** One library, one home (a regular expression over the module name). */

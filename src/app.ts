@@ -15,6 +15,13 @@ import { DEFAULT_SETTINGS } from './engine/settings.ts';
 import { mountHealth } from './http/health.ts';
 import { openMetrics } from './http/metrics.ts';
 import { openLog, type Log } from './log.ts';
+import { openBearer, type Authenticate } from './mcp/bearer.ts';
+import { openCatalogue } from './mcp/catalogue.ts';
+import { mountEndpoint } from './mcp/endpoint.ts';
+import { challengeTerms, mountProtectedResource } from './mcp/protected-resource.ts';
+import { openLegacyFace } from './mcp/rev-2025-11-25/face.ts';
+import { openFace2026 } from './mcp/rev-2026-07-28/face.ts';
+import { stateSeal } from './mcp/rev-2026-07-28/request-state.ts';
 import { openProvider } from './provider/client.ts';
 import { openEgress } from './provider/egress.ts';
 import { Secret } from './secret.ts';
@@ -45,6 +52,13 @@ export interface KeyturnOptions {
   readonly logStream?: DestinationStream;
   readonly wallMs?: () => number;
   readonly monotonicMs?: () => number;
+  /** Where the secrets in use are kept: several servers of one process may share a set. */
+  readonly secrets?: SecretsInUse;
+  /**
+   * Says who calls, in place of access tokens: for embedding in a server that has authenticated its callers already.
+   * Danger: whoever it names is believed.
+   */
+  readonly authenticate?: Authenticate;
 }
 
 /** Fastify options that every Keyturn wants. Addresses of trusted proxies serve rate limits only (R29). */
@@ -103,7 +117,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
   const publicUrl = config.publicUrl.replace(/\/$/, '');
   const mcpUrl = `${publicUrl}/mcp`;
 
-  const secrets = new SecretsInUse();
+  const secrets = options.secrets ?? new SecretsInUse();
   const log = openLog({
     level: config.log.level,
     scrub: (line) => secrets.scrubText(line),
@@ -211,6 +225,60 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     });
   });
 
+  const scrub = (text: string): string => secrets.scrubText(text);
+  const about = {
+    publicUrl,
+    path: '/mcp',
+    authorizationServers: [config.issuer.url],
+    scopes: config.issuer.scopes,
+    name: config.name,
+  };
+  mountProtectedResource(app, about);
+  const modern = openFace2026({
+    tasks: engine.tasks,
+    catalogue: openCatalogue(config.tools),
+    seal: stateSeal(keyring),
+    info: { name: config.name, version: config.version },
+    scrub,
+    log,
+    wallMs,
+    nowMs,
+    legMs: config.timing.holdMs,
+    listen: { streamsPerOwner: config.limits.streamsPerOwner },
+  });
+  const legacy = openLegacyFace({
+    tools,
+    tasks: engine.tasks,
+    keyring,
+    serverInfo: { name: config.name, version: config.version },
+    delivery: config.delivery,
+    companions: config.companionTools,
+    settings: { holdMs: config.timing.holdMs },
+    log,
+    scrubText: scrub,
+    wallMs,
+    nowMs,
+  });
+  await mountEndpoint(app, {
+    path: '/mcp',
+    publicUrl,
+    allowedOrigins: config.allowedOrigins,
+    authenticate:
+      options.authenticate ??
+      openBearer({
+        issuer: config.issuer.url,
+        audience: config.issuer.audience ?? mcpUrl,
+        requiredScopes: config.issuer.scopes,
+        subjectClaim: config.issuer.subjectClaim,
+        fetch: (url, init) => egress.fetch(url, init),
+        wallMs,
+      }),
+    challenge: challengeTerms(about),
+    modern,
+    legacy,
+    log,
+  });
+
   return {
     app,
     engine,
@@ -219,6 +287,9 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     start: () => engine.start(),
     async stop() {
       draining = true;
+      // Streams and held calls end first: a server with an open stream would never close.
+      modern.close();
+      await legacy.close();
       await app.close();
       await engine.stop();
       await egress.close();

@@ -37,6 +37,7 @@ export function wireError({ reason, message, facts }: Refusal): WireError {
     case 'resource_refused':
     case 'job_unknown':
     case 'too_many_tasks':
+    case 'task_cancelled':
       return at(200, TASK_ERROR_CODES[reason]);
     case 'job_failed':
       return at(200, INTERNAL_ERROR);

@@ -100,6 +100,7 @@ export function openFace2026(options: Face2026Options): ModernFace {
       info,
       catalogue,
       request: message,
+      envelope,
       call: async () => {
         try {
           return await callTool(callParts, { caller, envelope, params, headers, ...watch });

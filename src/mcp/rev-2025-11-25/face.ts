@@ -3,9 +3,10 @@
  * token, size and JSON are checked before; here the session is found, and the SDK speaks in it. A session is a
  * convenience of the transport: no task depends on it, and no right comes from it (D13).
  */
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import type { Caller } from '../../engine/caller.ts';
 import { isRefusal } from '../../errors.ts';
+import type { LegacyFace, LegacyInput } from '../endpoint.ts';
 import { isResponse, takeAnswer, type Response as RpcResponse } from './answers.ts';
 import { readClient } from './client.ts';
 import { checkCompanionNames } from './companion.ts';
@@ -15,33 +16,22 @@ import { legacyParts, type LegacyOptions, type LegacyParts } from './parts.ts';
 import { isRevision, REVISIONS } from './revisions.ts';
 import type { Session } from './session.ts';
 import { openSessions, type Sessions } from './sessions.ts';
-import { INTERNAL_ERROR, INVALID_PARAMS } from './wire-error.ts';
+import { INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, isObject } from '../json-rpc.ts';
 
-/** JSON-RPC 2.0, section 5.1, and what the SDK's own transport uses for HTTP faults. */
-const INVALID_REQUEST = -32600;
+/** What the SDK's own transport uses for faults of HTTP. */
 const TRANSPORT_FAULT = -32000;
 const SESSION_UNKNOWN = -32001;
 
-/** A request to the endpoint, with its caller verified and its body parsed (undefined for GET and DELETE). */
-export interface LegacyRequest {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-  readonly caller: Caller;
-  readonly body: unknown;
-}
-
-/** The face of the revisions with a handshake. */
-export interface LegacyFace {
-  /** Answers POST, GET and DELETE. Resolves when the answer has begun. */
-  handle(input: LegacyRequest): Promise<void>;
+/** The face of the revisions with a handshake. `handle` resolves when the answer has begun. */
+export interface HandshakeFace extends LegacyFace {
   /** Ends every session and stream. Tasks go on. */
   close(): Promise<void>;
 }
 
 /** Opens the face. @throws Refusal `configuration_invalid`. */
-export function openLegacyFace(options: LegacyOptions): LegacyFace {
+export function openLegacyFace(options: LegacyOptions): HandshakeFace {
   const parts = legacyParts(options, { delivery: NO_DELIVERY });
-  checkCompanionNames(parts.companions, parts.tools);
+  checkCompanionNames(parts.companions, parts.catalogue);
   const sessions = openSessions(parts);
 
   return {
@@ -59,7 +49,7 @@ export function openLegacyFace(options: LegacyOptions): LegacyFace {
   };
 }
 
-async function route(parts: LegacyParts, sessions: Sessions, input: LegacyRequest): Promise<void> {
+async function route(parts: LegacyParts, sessions: Sessions, input: LegacyInput): Promise<void> {
   const { request, reply, caller, body } = input;
   const version = headerOf(request, 'mcp-protocol-version');
   if (version !== undefined && !isRevision(version)) {
@@ -94,7 +84,7 @@ async function post(
   parts: LegacyParts,
   sessions: Sessions,
   session: Session,
-  input: LegacyRequest,
+  input: LegacyInput,
 ): Promise<void> {
   const { reply, body } = input;
   if (Array.isArray(body) && (!REVISIONS[session.client.revision].batches || body.length === 0)) {
@@ -131,7 +121,7 @@ async function takeAll(
 async function pass(
   sessions: Sessions,
   session: Session,
-  { request, reply, caller }: LegacyRequest,
+  { request, reply, caller }: LegacyInput,
   body: unknown,
 ): Promise<void> {
   const leave = sessions.enter(session);
@@ -146,7 +136,7 @@ async function pass(
 }
 
 function isInitialize(body: unknown): body is { params: unknown } {
-  return typeof body === 'object' && body !== null && 'method' in body && body.method === 'initialize';
+  return isObject(body) && body['method'] === 'initialize';
 }
 
 /** A JSON-RPC error without an id, as an HTTP error. */

@@ -1,8 +1,8 @@
 /** What the face of these revisions works with, and its limits. */
-import type { AnyTool } from '../../engine/define.ts';
 import type { Tasks } from '../../engine/tasks.ts';
 import type { Log } from '../../log.ts';
 import type { Keyring } from '../../vault/keyring.ts';
+import type { Catalogue } from '../catalogue.ts';
 import type { Companions } from './companion.ts';
 import type { Delivery } from './delivery.ts';
 import { openPrompts, type Prompts } from './prompts.ts';
@@ -43,7 +43,7 @@ export const DEFAULT_LEGACY_SETTINGS: LegacySettings = {
 
 /** What the face is built from. */
 export interface LegacyOptions {
-  readonly tools: ReadonlyMap<string, AnyTool>;
+  readonly catalogue: Catalogue;
   readonly tasks: Tasks;
   readonly keyring: Keyring;
   /** MCP `Implementation` of this server. */

@@ -16,7 +16,7 @@ import { namedKey } from './idempotency.ts';
 import type { LegacyParts } from './parts.ts';
 import type { SessionState } from './session-state.ts';
 import { linksText, runningText } from './texts.ts';
-import { URL_ELICITATION_REQUIRED, WireError } from './wire-error.ts';
+import { URL_ELICITATION_REQUIRED, RpcError } from './rpc-error.ts';
 import { answerOf } from './wire-task.ts';
 
 export async function plainCall(
@@ -64,7 +64,7 @@ export async function heldAnswer(
     case 'links':
       give(state, held.task, held.links);
       if (asText) return linksText(held.links, back);
-      throw new WireError(URL_ELICITATION_REQUIRED, 'A person has to sign in before this call can go on.', {
+      throw new RpcError(URL_ELICITATION_REQUIRED, 'A person has to sign in before this call can go on.', {
         elicitations: held.links.map(urlElicitation),
       });
     case 'patience':

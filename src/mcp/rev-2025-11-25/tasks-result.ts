@@ -14,7 +14,7 @@ import { openProgress } from './progress.ts';
 import type { SessionState } from './session-state.ts';
 import { openWaiting } from './waiting.ts';
 import { answerOf, messageOf, relatedTask } from './wire-task.ts';
-import { taskUnknown, waitOver } from './wire-error.ts';
+import { taskUnknown, waitOver } from './rpc-error.ts';
 
 export async function tasksResult(
   parts: LegacyParts,

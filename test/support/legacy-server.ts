@@ -145,7 +145,7 @@ export async function startLegacyServer(
     ...(options.delivery === undefined ? {} : { delivery: options.delivery }),
     ...(options.companions === undefined ? {} : { companions: options.companions }),
     ...(options.nowMs === undefined ? {} : { nowMs: options.nowMs }),
-    settings: { holdMs: 5_000, keepAliveMs: 100, ...options.settings },
+    settings: { holdMs: 5_000, lingerMs: 200, keepAliveMs: 100, ...options.settings },
   });
   const app = Fastify({ forceCloseConnections: true });
   app.route({

@@ -13,6 +13,7 @@ import { companionsListed } from './companion.ts';
 import { textLinkAllowed } from './delivery.ts';
 import { hold } from './hold.ts';
 import { namedKey } from './idempotency.ts';
+import { noteDelivery } from './note-delivery.ts';
 import type { LegacyParts } from './parts.ts';
 import type { SessionState } from './session-state.ts';
 import { linksText, runningText } from './texts.ts';
@@ -59,7 +60,7 @@ export async function heldAnswer(
     : again;
   switch (held.kind) {
     case 'ended':
-      call.whenSent(() => void parts.tasks.delivered(taskId).catch(() => undefined));
+      noteDelivery(parts, call, held.task);
       return answerOf(held.task);
     case 'links':
       give(state, held.task, held.links);

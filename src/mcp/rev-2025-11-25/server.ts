@@ -78,7 +78,7 @@ export function buildServer(parts: LegacyParts, connection: Connection): Server 
     const call: Call = {
       caller: exchange.caller,
       idempotencyKey: exchange.idempotencyKey,
-      whenSent: (note) => exchange.whenSent(note),
+      whenDelivered: (note) => exchange.whenDelivered(note),
       client,
       signal: AbortSignal.any([extra.signal, exchange.gone]),
       meta: extra._meta ?? {},

@@ -110,7 +110,7 @@ export async function rebuildSession(
     gone: new AbortController().signal,
     idempotencyKey: undefined,
     shared: false,
-    whenSent() {},
+    whenDelivered() {},
   };
   const response = await session.answer(request, body, nobody);
   // Reading it to its end is what lets the transport forget the request.

@@ -1,6 +1,7 @@
 /** Tasks of MCP 2025-11-25 with the SDK's own client over sockets. */
 import { CallToolResultSchema, ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { refusalOutcome } from '../../src/store/waits.ts';
 import { connectClient } from '../support/legacy-client.ts';
 import { makePlace, startLegacyServer, type LegacyServer } from '../support/legacy-server.ts';
 
@@ -284,7 +285,7 @@ describe('endings', () => {
   test('a refusal is a failed task whose result is an error with code, reason and advice', async () => {
     const alice = await peer('alice-token');
     const { task } = await startTask(alice);
-    await server.finish(await server.claim(), 'access_denied');
+    await server.finish(await server.claim(), refusalOutcome('access_denied'));
     const after = await alice.client.experimental.tasks.getTask(task.taskId);
     expect(after).toMatchObject({ status: 'failed' });
     expect(after.statusMessage).toMatch(/allow the access.*access_denied/);

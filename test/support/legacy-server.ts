@@ -22,14 +22,13 @@ import {
 } from '../../src/engine/define.ts';
 import { openTasks } from '../../src/engine/tasks.ts';
 import type { FormSchema } from '../../src/elicitation/form.ts';
-import type { TaskErrorReason } from '../../src/errors.ts';
 import { silentLog } from '../../src/log.ts';
-import { openLegacyFace, type LegacyFace } from '../../src/mcp/rev-2025-11-25/face.ts';
+import { openCatalogue } from '../../src/mcp/catalogue.ts';
+import { openLegacyFace } from '../../src/mcp/rev-2025-11-25/face.ts';
 import type { LegacyOptions } from '../../src/mcp/rev-2025-11-25/parts.ts';
 import { openLedger } from '../../src/store/ledger.ts';
 import type { Json, Need, Outcome, Task } from '../../src/store/records.ts';
 import { openSqlite } from '../../src/store/sqlite.ts';
-import { refusalOutcome } from '../../src/store/waits.ts';
 import { parseKeyText } from '../../src/vault/key-text.ts';
 import { generateKey, openKeyring } from '../../src/vault/keyring.ts';
 
@@ -137,8 +136,8 @@ export async function startLegacyServer(
     settings: { openPerOwner: 50, queueDepth: 1_000, defaultTtlMs: 3_600_000, maxTtlMs: 86_400_000 },
     nowMs: () => performance.now(),
   });
-  const face: LegacyFace = openLegacyFace({
-    tools: new Map((options.tools ?? TOOLS).map((tool) => [tool.name, tool])),
+  const face = openLegacyFace({
+    catalogue: openCatalogue(options.tools ?? TOOLS),
     tasks,
     keyring,
     serverInfo: { name: 'keyturn', version: '1.0.0' },
@@ -146,7 +145,7 @@ export async function startLegacyServer(
     ...(options.delivery === undefined ? {} : { delivery: options.delivery }),
     ...(options.companions === undefined ? {} : { companions: options.companions }),
     ...(options.nowMs === undefined ? {} : { nowMs: options.nowMs }),
-    settings: { holdMs: 5_000, keepAliveMs: 100, ...options.settings },
+    settings: { holdMs: 5_000, lingerMs: 200, keepAliveMs: 100, ...options.settings },
   });
   const app = Fastify({ forceCloseConnections: true });
   app.route({
@@ -233,14 +232,9 @@ export async function startLegacyServer(
       if (stopped.kind !== 'stopped') throw new Error(stopped.kind);
     },
 
-    /** Ends a claimed task. */
-    async finish(task: Task, ending: Json | TaskErrorReason | Outcome): Promise<void> {
-      const outcome: Outcome =
-        typeof ending === 'string'
-          ? refusalOutcome(ending as TaskErrorReason)
-          : ending !== null && typeof ending === 'object' && 'kind' in ending
-            ? (ending as Outcome)
-            : { kind: 'result', result: ending };
+    /** Ends a claimed task with a tool result, or with an outcome. */
+    async finish(task: Task, ending: { content: Json[]; isError?: boolean } | Outcome): Promise<void> {
+      const outcome: Outcome = 'kind' in ending ? ending : { kind: 'result', result: { ...ending } };
       const statusMessage = outcome.kind === 'error' ? outcome.message : 'Done.';
       const { won } = await ledger.finishTask({ taskId: task.id, term: task.term, outcome, statusMessage });
       if (!won) throw new Error('the task was lost');

@@ -3,6 +3,7 @@ import { ProtocolError, text } from '../../engine/define.ts';
 import type { JobDefinition, ToolDefinition, ToolResult } from '../../engine/define.ts';
 import { isRefusal } from '../../errors.ts';
 import type { Json } from '../../store/records.ts';
+import { readArguments } from '../catalogue.ts';
 import type { Call } from './call.ts';
 import {
   companionsListed,
@@ -18,7 +19,8 @@ import { taskSupportOf } from './list-tools.ts';
 import type { LegacyParts } from './parts.ts';
 import { heldAnswer, plainCall } from './plain-call.ts';
 import type { SessionState } from './session-state.ts';
-import { INVALID_PARAMS, METHOD_NOT_FOUND, WireError } from './wire-error.ts';
+import { INVALID_PARAMS, METHOD_NOT_FOUND } from '../json-rpc.ts';
+import { RpcError } from './rpc-error.ts';
 
 /** Parameters of `tools/call`. */
 export interface CallToolParams {
@@ -37,30 +39,30 @@ export async function callTool(
   if (isCompanion(name) && companionsListed(parts, call.client)) {
     return await callCompanion(parts, state, call, name, params);
   }
-  const tool = parts.tools.get(name);
+  const tool = parts.catalogue.get(name)?.tool;
   if (tool === undefined) {
-    throw new WireError(INVALID_PARAMS, `Unknown tool: ${name}`, { reason: 'tool_unknown' });
+    throw new RpcError(INVALID_PARAMS, `Unknown tool: ${name}`, { reason: 'tool_unknown' });
   }
   const support = taskSupportOf(tool);
   if (task !== undefined && support === 'forbidden') {
-    throw new WireError(METHOD_NOT_FOUND, `${name} cannot be called as a task`);
+    throw new RpcError(METHOD_NOT_FOUND, `${name} cannot be called as a task`);
   }
   if (task === undefined && support === 'required') {
-    throw new WireError(METHOD_NOT_FOUND, `${name} can only be called as a task`);
+    throw new RpcError(METHOD_NOT_FOUND, `${name} can only be called as a task`);
   }
   const args = readArguments(tool, params.arguments);
-  if ('problems' in args) {
+  if (!args.ok) {
     // With a task there is no tool result to carry the problem.
     const message = `Invalid arguments for ${name}: ${args.problems.join('; ')}`;
     if (task === undefined) return { ...text(message, { isError: true }) };
-    throw new WireError(INVALID_PARAMS, message, { reason: 'arguments_invalid' });
+    throw new RpcError(INVALID_PARAMS, message, { reason: 'arguments_invalid' });
   }
-  if (tool.kind === 'tool') return await runTool(parts, state, call, tool, args.value);
+  if (tool.kind === 'tool') return await runTool(parts, state, call, tool, args.args);
 
-  const before = await askBefore(parts, state, call, tool, args.value);
+  const before = await askBefore(parts, state, call, tool, args.args);
   if ('result' in before) {
     if (task === undefined) return { ...before.result };
-    throw new WireError(INVALID_PARAMS, 'A question that comes before the task was not answered.', {
+    throw new RpcError(INVALID_PARAMS, 'A question that comes before the task was not answered.', {
       reason: 'authorization_declined',
     });
   }
@@ -68,26 +70,12 @@ export async function callTool(
   return await plainCall(parts, state, call, tool, before.args);
 }
 
-function readArguments(
-  tool: ToolDefinition | JobDefinition,
-  given: unknown,
-): { value: Record<string, unknown> } | { problems: string[] } {
-  if (tool.input === undefined) return { value: {} };
-  const parsed = tool.input.safeParse(given ?? {});
-  if (parsed.success) return { value: parsed.data };
-  return {
-    problems: parsed.error.issues.map(
-      (issue) => `${['arguments', ...issue.path].join('.')}: ${issue.message}`,
-    ),
-  };
-}
-
 async function runTool(
   parts: LegacyParts,
   state: SessionState,
   call: Call,
   tool: ToolDefinition,
-  args: Record<string, unknown>,
+  args: Json,
 ): Promise<Record<string, unknown>> {
   try {
     const legs = await withAnswers(state.first, call, async (answers, kept) =>
@@ -97,9 +85,9 @@ async function runTool(
     return scrubbed(parts, result);
   } catch (error) {
     if (error instanceof ProtocolError) {
-      throw new WireError(error.code, parts.scrubText(error.message));
+      throw new RpcError(error.code, parts.scrubText(error.message));
     }
-    if (error instanceof WireError || isRefusal(error)) throw error;
+    if (error instanceof RpcError || isRefusal(error)) throw error;
     parts.log.error('tool.failed', { tool: tool.name, error });
     return { ...text('The tool ended with an error of its own.', { isError: true }) };
   }
@@ -110,10 +98,10 @@ function scrubbed(parts: LegacyParts, result: ToolResult): Record<string, unknow
   return JSON.parse(parts.scrubText(JSON.stringify(result))) as Record<string, unknown>;
 }
 
-function toolCall(call: Call, args: Record<string, unknown>) {
+function toolCall(call: Call, args: Json) {
   const { caller, client, signal } = call;
   const declared = { tasks: client.tasks, modes: client.modes, clientName: client.name };
-  return { args, caller, declared, signal };
+  return { args: args as Record<string, unknown>, caller, declared, signal };
 }
 
 function unanswered(name: string): ToolResult {
@@ -125,7 +113,7 @@ async function askBefore(
   state: SessionState,
   call: Call,
   job: JobDefinition,
-  args: Record<string, unknown>,
+  args: Json,
 ): Promise<{ args: Json } | { result: ToolResult }> {
   if (job.before === undefined) return { args: args as Json };
   try {
@@ -135,7 +123,7 @@ async function askBefore(
     if (legs.kind === 'unanswered') return { result: unanswered(legs.name) };
     return { args: legs.value?.args ?? (args as Json) };
   } catch (error) {
-    if (error instanceof ProtocolError) throw new WireError(error.code, parts.scrubText(error.message));
+    if (error instanceof ProtocolError) throw new RpcError(error.code, parts.scrubText(error.message));
     throw error;
   }
 }
@@ -148,7 +136,7 @@ async function callCompanion(
   params: CallToolParams,
 ): Promise<Record<string, unknown>> {
   if (params.task !== undefined) {
-    throw new WireError(METHOD_NOT_FOUND, `${name} cannot be called as a task`);
+    throw new RpcError(METHOD_NOT_FOUND, `${name} cannot be called as a task`);
   }
   const taskId = companionTaskId(params.arguments);
   switch (name) {

@@ -1,6 +1,7 @@
 /** One request of a client as its handler sees it, whatever the transport. Holds no state beyond the request. */
 import type { Caller } from '../../engine/caller.ts';
 import type { Client } from './client.ts';
+import type { Note } from './deliveries.ts';
 
 /** How a request came in. */
 export interface Exchange {
@@ -11,8 +12,8 @@ export interface Exchange {
   readonly idempotencyKey: string | undefined;
   /** Whether other requests share the stream of the answer. */
   readonly shared: boolean;
-  /** Calls `note` once the answer has left in full; never when it was lost on the way. */
-  whenSent(note: () => void): void;
+  /** Writes `note` once the answer counts as delivered; never when it was lost on the way. */
+  whenDelivered(note: Note): void;
 }
 
 /** A message that accompanies a request. */

@@ -3,6 +3,7 @@
  * says is dropped, so that a session is small enough to travel in its own id. Pure; odd types mean "cannot".
  */
 import { elicitationModes, type ElicitationModes } from '../../elicitation/capability.ts';
+import { isObject } from '../json-rpc.ts';
 import { negotiate, REVISIONS, type Revision } from './revisions.ts';
 
 /** A client as it introduced itself. */
@@ -17,10 +18,6 @@ export interface Client {
 }
 
 const LONGEST_NAME = 64;
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** Reads the parameters of `initialize`. */
 export function readClient(params: unknown): Client {

@@ -3,15 +3,16 @@
  * They obey the same ownership; a task of somebody else is unknown to them.
  */
 import { Refusal } from '../../errors.ts';
-import type { AnyTool } from '../../engine/define.ts';
 import { text, type ToolResult } from '../../engine/define.ts';
 import type { TaskSnapshot } from '../../engine/tasks.ts';
+import type { Catalogue } from '../catalogue.ts';
 import type { Call } from './call.ts';
 import type { Client } from './client.ts';
 import { textLinkAllowed } from './delivery.ts';
 import type { LegacyParts } from './parts.ts';
 import { linkLines } from './texts.ts';
-import { INVALID_PARAMS, taskUnknown, WireError } from './wire-error.ts';
+import { INVALID_PARAMS } from '../json-rpc.ts';
+import { taskUnknown, RpcError } from './rpc-error.ts';
 import { messageOf, wireTask } from './wire-task.ts';
 
 /** For whom companion tools are listed. `auto`: clients that declared neither tasks nor URL mode. */
@@ -72,20 +73,20 @@ export function companionsListed(parts: Pick<LegacyParts, 'companions'>, client:
 }
 
 /** Stops the start when a tool of the server has the name of a companion that may be listed. */
-export function checkCompanionNames(companions: Companions, tools: ReadonlyMap<string, AnyTool>): void {
+export function checkCompanionNames(companions: Companions, catalogue: Catalogue): void {
   if (companions === 'never') return;
-  for (const name of COMPANION_NAMES.filter((taken) => tools.has(taken))) {
+  for (const name of COMPANION_NAMES.filter((taken) => catalogue.get(taken) !== undefined)) {
     throw new Refusal('configuration_invalid', {
       message: `tools.${name}: this name belongs to a companion tool; rename the tool or set companions to "never"`,
     });
   }
 }
 
-/** The `taskId` argument of a companion tool. @throws WireError −32602 naming the field. */
+/** The `taskId` argument of a companion tool. @throws RpcError −32602 naming the field. */
 export function companionTaskId(args: unknown): string {
   const taskId = (args as { taskId?: unknown } | null | undefined)?.taskId;
   if (typeof taskId === 'string' && taskId !== '') return taskId;
-  throw new WireError(INVALID_PARAMS, 'arguments.taskId: must be the id of a task', {
+  throw new RpcError(INVALID_PARAMS, 'arguments.taskId: must be the id of a task', {
     reason: 'arguments_invalid',
   });
 }

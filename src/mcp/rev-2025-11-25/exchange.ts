@@ -1,7 +1,8 @@
 /** Between Fastify and the web-standard requests and responses of the SDK. Knows nothing of MCP but its headers. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Caller } from '../../engine/caller.ts';
+import type { LegacyInput } from '../endpoint.ts';
 import type { Exchange } from './call.ts';
+import type { Deliveries, Note } from './deliveries.ts';
 
 /** Request headers that the transport reads; the access token is not among them. */
 const PASSED_ON = ['accept', 'content-type', 'mcp-session-id', 'mcp-protocol-version', 'last-event-id'];
@@ -24,16 +25,14 @@ export function webRequest(request: FastifyRequest): Request {
 
 /** The exchange behind a request and its reply. */
 export function openExchange(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  caller: Caller,
+  { request, reply, caller }: Omit<LegacyInput, 'body'>,
+  deliveries: Deliveries,
   shared: boolean,
 ): Exchange {
   const gone = new AbortController();
-  const notes: (() => void)[] = [];
+  const notes: Note[] = [];
   reply.raw.once('close', () => {
-    // `writableFinished`: everything was handed to the operating system before the connection closed.
-    if (reply.raw.writableFinished) notes.forEach((note) => note());
+    if (reply.raw.writableFinished) deliveries.sent(request.raw.socket, notes);
     gone.abort();
   });
   return {
@@ -41,7 +40,7 @@ export function openExchange(
     gone: gone.signal,
     idempotencyKey: headerOf(request, 'idempotency-key'),
     shared,
-    whenSent: (note) => notes.push(note),
+    whenDelivered: (note) => notes.push(note),
   };
 }
 

@@ -3,51 +3,48 @@
  * token, size and JSON are checked before; here the session is found, and the SDK speaks in it. A session is a
  * convenience of the transport: no task depends on it, and no right comes from it (D13).
  */
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import type { Caller } from '../../engine/caller.ts';
 import { isRefusal } from '../../errors.ts';
+import type { LegacyFace, LegacyInput } from '../endpoint.ts';
 import { isResponse, takeAnswer, type Response as RpcResponse } from './answers.ts';
 import { readClient } from './client.ts';
 import { checkCompanionNames } from './companion.ts';
+import { openDeliveries, type Deliveries } from './deliveries.ts';
 import { NO_DELIVERY } from './delivery.ts';
 import { headerOf, openExchange, sendResponse, webRequest } from './exchange.ts';
 import { legacyParts, type LegacyOptions, type LegacyParts } from './parts.ts';
 import { isRevision, REVISIONS } from './revisions.ts';
 import type { Session } from './session.ts';
 import { openSessions, type Sessions } from './sessions.ts';
-import { INTERNAL_ERROR, INVALID_PARAMS } from './wire-error.ts';
+import { INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, isObject } from '../json-rpc.ts';
 
-/** JSON-RPC 2.0, section 5.1, and what the SDK's own transport uses for HTTP faults. */
-const INVALID_REQUEST = -32600;
+/** What the SDK's own transport uses for faults of HTTP. */
 const TRANSPORT_FAULT = -32000;
 const SESSION_UNKNOWN = -32001;
 
-/** A request to the endpoint, with its caller verified and its body parsed (undefined for GET and DELETE). */
-export interface LegacyRequest {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-  readonly caller: Caller;
-  readonly body: unknown;
-}
-
-/** The face of the revisions with a handshake. */
-export interface LegacyFace {
-  /** Answers POST, GET and DELETE. Resolves when the answer has begun. */
-  handle(input: LegacyRequest): Promise<void>;
+/** The face of the revisions with a handshake. `handle` resolves when the answer has begun. */
+export interface HandshakeFace extends LegacyFace {
   /** Ends every session and stream. Tasks go on. */
   close(): Promise<void>;
 }
 
+/** What the face keeps between requests. */
+interface Kept {
+  readonly sessions: Sessions;
+  readonly deliveries: Deliveries;
+}
+
 /** Opens the face. @throws Refusal `configuration_invalid`. */
-export function openLegacyFace(options: LegacyOptions): LegacyFace {
+export function openLegacyFace(options: LegacyOptions): HandshakeFace {
   const parts = legacyParts(options, { delivery: NO_DELIVERY });
-  checkCompanionNames(parts.companions, parts.tools);
-  const sessions = openSessions(parts);
+  checkCompanionNames(parts.companions, parts.catalogue);
+  const kept: Kept = { sessions: openSessions(parts), deliveries: openDeliveries(parts.settings.lingerMs) };
 
   return {
     async handle(input) {
       try {
-        await route(parts, sessions, input);
+        await route(parts, kept, input);
       } catch (error) {
         if (!isRefusal(error)) throw error;
         parts.log.error('mcp.refused', { error });
@@ -55,11 +52,15 @@ export function openLegacyFace(options: LegacyOptions): LegacyFace {
         fault(input.reply, 503, INTERNAL_ERROR, error.message);
       }
     },
-    close: () => sessions.close(),
+    async close() {
+      await kept.sessions.close();
+      await kept.deliveries.flush();
+    },
   };
 }
 
-async function route(parts: LegacyParts, sessions: Sessions, input: LegacyRequest): Promise<void> {
+async function route(parts: LegacyParts, kept: Kept, input: LegacyInput): Promise<void> {
+  const { sessions } = kept;
   const { request, reply, caller, body } = input;
   const version = headerOf(request, 'mcp-protocol-version');
   if (version !== undefined && !isRevision(version)) {
@@ -75,7 +76,7 @@ async function route(parts: LegacyParts, sessions: Sessions, input: LegacyReques
     const session = await sessions.start(caller, client);
     // A revision that is not spoken here is answered with the one that is.
     const params = { ...(body.params as object), protocolVersion: client.revision };
-    return await pass(sessions, session, input, { ...body, params });
+    return await pass(kept, session, input, { ...body, params });
   }
   const session = await sessions.find(caller, id);
   if (session === undefined) return fault(reply, 404, SESSION_UNKNOWN, 'Session not found');
@@ -85,17 +86,12 @@ async function route(parts: LegacyParts, sessions: Sessions, input: LegacyReques
     void reply.send();
     return undefined;
   }
-  if (request.method !== 'POST') return await pass(sessions, session, input, undefined);
-  return await post(parts, sessions, session, input);
+  if (request.method !== 'POST') return await pass(kept, session, input, undefined);
+  return await post(parts, kept, session, input);
 }
 
 /** Takes the answers out of a POST; the SDK gets the rest. */
-async function post(
-  parts: LegacyParts,
-  sessions: Sessions,
-  session: Session,
-  input: LegacyRequest,
-): Promise<void> {
+async function post(parts: LegacyParts, kept: Kept, session: Session, input: LegacyInput): Promise<void> {
   const { reply, body } = input;
   if (Array.isArray(body) && (!REVISIONS[session.client.revision].batches || body.length === 0)) {
     return fault(reply, 400, INVALID_REQUEST, 'A batch is not accepted');
@@ -111,7 +107,7 @@ async function post(
     void reply.send();
     return undefined;
   }
-  return await pass(sessions, session, input, Array.isArray(body) ? rest : body);
+  return await pass(kept, session, input, Array.isArray(body) ? rest : body);
 }
 
 async function takeAll(
@@ -129,24 +125,25 @@ async function takeAll(
 }
 
 async function pass(
-  sessions: Sessions,
+  { sessions, deliveries }: Kept,
   session: Session,
-  { request, reply, caller }: LegacyRequest,
+  input: LegacyInput,
   body: unknown,
 ): Promise<void> {
+  const { request, reply } = input;
   const leave = sessions.enter(session);
   if (leave === undefined) {
     void reply.header('retry-after', '1');
     return fault(reply, 429, TRANSPORT_FAULT, 'Too many open requests in this session');
   }
   reply.raw.once('close', leave);
-  const exchange = openExchange(request, reply, caller, Array.isArray(body));
+  const exchange = openExchange(input, deliveries, Array.isArray(body));
   sendResponse(reply, await session.answer(webRequest(request), body, exchange));
   return undefined;
 }
 
 function isInitialize(body: unknown): body is { params: unknown } {
-  return typeof body === 'object' && body !== null && 'method' in body && body.method === 'initialize';
+  return isObject(body) && body['method'] === 'initialize';
 }
 
 /** A JSON-RPC error without an id, as an HTTP error. */

@@ -9,7 +9,7 @@ import type { Json } from '../../store/records.ts';
 import { newFirstId } from './ask-id.ts';
 import { formElicitation } from './ask-stream.ts';
 import type { Call } from './call.ts';
-import { waitOver, WireError } from './wire-error.ts';
+import { waitOver, RpcError } from './rpc-error.ts';
 
 /** Legs of one call. */
 const MOST_LEGS = 10;
@@ -58,7 +58,7 @@ export type Legs<Value> =
 /**
  * Runs work that may throw `askFirst(…)`, asking and running it again until it needs nothing more.
  *
- * @throws WireError 4012 when the client shows no forms.
+ * @throws RpcError 4012 when the client shows no forms.
  */
 export async function withAnswers<Value>(
   first: FirstQuestions,
@@ -90,7 +90,7 @@ async function contentOf(
   question: AskFirst['questions'][string],
 ): Promise<FormContent | undefined> {
   if (!call.client.modes.form) {
-    throw new WireError(TASK_ERROR_CODES.elicitation_unsupported, REASONS.elicitation_unsupported, {
+    throw new RpcError(TASK_ERROR_CODES.elicitation_unsupported, REASONS.elicitation_unsupported, {
       reason: 'elicitation_unsupported',
       requiredCapabilities: { elicitation: { form: {} } },
     });

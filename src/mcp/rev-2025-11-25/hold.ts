@@ -11,7 +11,7 @@ import type { LegacyParts } from './parts.ts';
 import { openProgress } from './progress.ts';
 import type { SessionState } from './session-state.ts';
 import { openWaiting } from './waiting.ts';
-import { taskUnknown, waitOver } from './wire-error.ts';
+import { taskUnknown, waitOver } from './rpc-error.ts';
 import { messageOf } from './wire-task.ts';
 
 /** Why a held call is answered. */
@@ -21,7 +21,7 @@ export type Held =
   | { readonly kind: 'links'; readonly task: TaskSnapshot; readonly links: readonly InputRequest[] }
   | { readonly kind: 'patience'; readonly task: TaskSnapshot };
 
-/** Holds a call. @throws WireError when the caller has no such task, or stopped waiting. */
+/** Holds a call. @throws RpcError when the caller has no such task, or stopped waiting. */
 export async function hold(
   parts: LegacyParts,
   state: SessionState,

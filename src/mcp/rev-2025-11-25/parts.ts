@@ -1,8 +1,8 @@
 /** What the face of these revisions works with, and its limits. */
-import type { AnyTool } from '../../engine/define.ts';
 import type { Tasks } from '../../engine/tasks.ts';
 import type { Log } from '../../log.ts';
 import type { Keyring } from '../../vault/keyring.ts';
+import type { Catalogue } from '../catalogue.ts';
 import type { Companions } from './companion.ts';
 import type { Delivery } from './delivery.ts';
 import { openPrompts, type Prompts } from './prompts.ts';
@@ -14,6 +14,8 @@ export interface LegacySettings {
    * after 60 seconds, whether or not there is progress.
    */
   readonly holdMs: number;
+  /** An answer counts as delivered when its connection has stayed without an error for this long. */
+  readonly lingerMs: number;
   /** Between two signs of life on a stream: keep-alive comments, and progress where a token was given. */
   readonly keepAliveMs: number;
   /** A session is put out of memory when nothing came for this long. Its id goes on working. */
@@ -32,6 +34,7 @@ export interface LegacySettings {
 /** What is used where the configuration says nothing. */
 export const DEFAULT_LEGACY_SETTINGS: LegacySettings = {
   holdMs: 50_000,
+  lingerMs: 3_000,
   keepAliveMs: 15_000,
   idleMs: 30 * 60_000,
   sessionLivesMs: 7 * 24 * 3_600_000,
@@ -43,7 +46,7 @@ export const DEFAULT_LEGACY_SETTINGS: LegacySettings = {
 
 /** What the face is built from. */
 export interface LegacyOptions {
-  readonly tools: ReadonlyMap<string, AnyTool>;
+  readonly catalogue: Catalogue;
   readonly tasks: Tasks;
   readonly keyring: Keyring;
   /** MCP `Implementation` of this server. */

@@ -13,10 +13,11 @@ import { companionsListed } from './companion.ts';
 import { textLinkAllowed } from './delivery.ts';
 import { hold } from './hold.ts';
 import { namedKey } from './idempotency.ts';
+import { noteDelivery } from './note-delivery.ts';
 import type { LegacyParts } from './parts.ts';
 import type { SessionState } from './session-state.ts';
 import { linksText, runningText } from './texts.ts';
-import { URL_ELICITATION_REQUIRED, WireError } from './wire-error.ts';
+import { URL_ELICITATION_REQUIRED, RpcError } from './rpc-error.ts';
 import { answerOf } from './wire-task.ts';
 
 export async function plainCall(
@@ -59,12 +60,12 @@ export async function heldAnswer(
     : again;
   switch (held.kind) {
     case 'ended':
-      call.whenSent(() => void parts.tasks.delivered(taskId).catch(() => undefined));
+      noteDelivery(parts, call, held.task);
       return answerOf(held.task);
     case 'links':
       give(state, held.task, held.links);
       if (asText) return linksText(held.links, back);
-      throw new WireError(URL_ELICITATION_REQUIRED, 'A person has to sign in before this call can go on.', {
+      throw new RpcError(URL_ELICITATION_REQUIRED, 'A person has to sign in before this call can go on.', {
         elicitations: held.links.map(urlElicitation),
       });
     case 'patience':

@@ -26,7 +26,7 @@ import { REVISIONS } from './revisions.ts';
 import type { SessionState } from './session-state.ts';
 import { cancelTask, getTask, listTasks } from './tasks-methods.ts';
 import { tasksResult } from './tasks-result.ts';
-import { toWireError } from './wire-error.ts';
+import { toRpcError } from './rpc-error.ts';
 
 type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>;
 
@@ -78,7 +78,7 @@ export function buildServer(parts: LegacyParts, connection: Connection): Server 
     const call: Call = {
       caller: exchange.caller,
       idempotencyKey: exchange.idempotencyKey,
-      whenSent: (note) => exchange.whenSent(note),
+      whenDelivered: (note) => exchange.whenDelivered(note),
       client,
       signal: AbortSignal.any([extra.signal, exchange.gone]),
       meta: extra._meta ?? {},
@@ -87,7 +87,7 @@ export function buildServer(parts: LegacyParts, connection: Connection): Server 
     try {
       return await work(call);
     } catch (error) {
-      throw toWireError(error, parts.log);
+      throw toRpcError(error, parts.log);
     } finally {
       if (extra.signal.aborted) connection.endStream(extra.requestId, exchange);
     }

@@ -14,7 +14,7 @@ import { openGiven } from './given.ts';
 import type { LegacyParts } from './parts.ts';
 import { buildServer, sendMessage } from './server.ts';
 import type { SessionState } from './session-state.ts';
-import { INTERNAL_ERROR } from './wire-error.ts';
+import { INTERNAL_ERROR } from '../json-rpc.ts';
 
 /** A session in memory. */
 export interface Session {
@@ -110,7 +110,7 @@ export async function rebuildSession(
     gone: new AbortController().signal,
     idempotencyKey: undefined,
     shared: false,
-    whenSent() {},
+    whenDelivered() {},
   };
   const response = await session.answer(request, body, nobody);
   // Reading it to its end is what lets the transport forget the request.

@@ -5,7 +5,8 @@ import { newCursor, openCursor } from './cursor.ts';
 import { textLinkAllowed } from './delivery.ts';
 import type { LegacyParts } from './parts.ts';
 import { linkLines } from './texts.ts';
-import { INVALID_PARAMS, taskUnknown, WireError } from './wire-error.ts';
+import { INVALID_PARAMS } from '../json-rpc.ts';
+import { taskUnknown, RpcError } from './rpc-error.ts';
 import { wireTask, type WireTask } from './wire-task.ts';
 
 /** The task for one client: where links may travel as text, the status message carries them. */
@@ -32,7 +33,7 @@ export async function listTasks(
   const after =
     cursor === undefined ? null : await openCursor(keyring, call.caller, cursor, Math.floor(wallMs()));
   if (after === undefined) {
-    throw new WireError(INVALID_PARAMS, 'cursor: is not one that this server gave to this caller');
+    throw new RpcError(INVALID_PARAMS, 'cursor: is not one that this server gave to this caller');
   }
   const found = await tasks.list(call.caller, { after, limit: settings.pageSize + 1 });
   const page = found.slice(0, settings.pageSize);
@@ -59,7 +60,7 @@ export async function cancelTask(parts: LegacyParts, call: Call, taskId: string)
   if (done === undefined) throw taskUnknown();
   const wire = wireTask(done.task);
   if (!done.cancelled) {
-    throw new WireError(INVALID_PARAMS, `Cannot cancel task: already in terminal status '${wire.status}'`, {
+    throw new RpcError(INVALID_PARAMS, `Cannot cancel task: already in terminal status '${wire.status}'`, {
       status: wire.status,
     });
   }

@@ -10,11 +10,12 @@ import type { Call } from './call.ts';
 import { progressTokenOf } from './call.ts';
 import { completions } from './completions.ts';
 import type { LegacyParts } from './parts.ts';
+import { noteDelivery } from './note-delivery.ts';
 import { openProgress } from './progress.ts';
 import type { SessionState } from './session-state.ts';
 import { openWaiting } from './waiting.ts';
 import { answerOf, messageOf, relatedTask } from './wire-task.ts';
-import { taskUnknown, waitOver } from './wire-error.ts';
+import { taskUnknown, waitOver } from './rpc-error.ts';
 
 export async function tasksResult(
   parts: LegacyParts,
@@ -54,7 +55,7 @@ export async function tasksResult(
     }
     if (task === undefined) throw taskUnknown();
     for (const note of completions(state.given, task, true)) await call.send(note);
-    call.whenSent(() => void tasks.delivered(taskId).catch(() => undefined));
+    noteDelivery(parts, call, task);
     const answer = answerOf(task);
     return { ...answer, _meta: { ...(answer['_meta'] as object | undefined), ...relatedTask(taskId) } };
   } finally {

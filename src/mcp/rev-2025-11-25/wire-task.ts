@@ -7,7 +7,8 @@ import type { ToolResult } from '../../engine/define.ts';
 import type { TaskSnapshot } from '../../engine/tasks.ts';
 import { isTerminal } from '../../task/status.ts';
 import type { Outcome } from '../../store/records.ts';
-import { INTERNAL_ERROR, WireError } from './wire-error.ts';
+import { INTERNAL_ERROR } from '../json-rpc.ts';
+import { RpcError } from './rpc-error.ts';
 
 /** `_meta` key that ties a message to its task. */
 export const RELATED_TASK = 'io.modelcontextprotocol/related-task';
@@ -50,7 +51,7 @@ const ADVICE: Record<TaskErrorReason | 'job_failed', string> = {
 /** How a finished task answers the call that it stands for. */
 export type Ending =
   | { readonly kind: 'result'; readonly result: ToolResult }
-  | { readonly kind: 'error'; readonly error: WireError };
+  | { readonly kind: 'error'; readonly error: RpcError };
 
 /** The end of a task that has ended. */
 export function endingOf(task: TaskSnapshot): Ending {
@@ -61,7 +62,7 @@ export function endingOf(task: TaskSnapshot): Ending {
   if (outcome === null) {
     return {
       kind: 'error',
-      error: new WireError(4020, task.statusMessage ?? 'The task was cancelled.', {
+      error: new RpcError(4020, task.statusMessage ?? 'The task was cancelled.', {
         reason: 'task_cancelled',
         advice: ADVICE.task_cancelled,
       }),
@@ -69,11 +70,11 @@ export function endingOf(task: TaskSnapshot): Ending {
   }
   // A protocol error is what the job itself answers: as it is.
   if (outcome.reason === 'protocol') {
-    return { kind: 'error', error: new WireError(outcome.code, outcome.message) };
+    return { kind: 'error', error: new RpcError(outcome.code, outcome.message) };
   }
   return {
     kind: 'error',
-    error: new WireError(outcome.code, outcome.message, {
+    error: new RpcError(outcome.code, outcome.message, {
       ...outcome.facts,
       reason: outcome.reason,
       advice: ADVICE[outcome.reason],
@@ -127,7 +128,7 @@ export function wireTask(task: TaskSnapshot): WireTask {
 
 /** The end of a task as the answer to a request: a result, or thrown. */
 export function answerOf(task: TaskSnapshot): Record<string, unknown> {
-  if (!isTerminal(task.status)) throw new WireError(INTERNAL_ERROR, 'The task has not ended.');
+  if (!isTerminal(task.status)) throw new RpcError(INTERNAL_ERROR, 'The task has not ended.');
   const ending = endingOf(task);
   if (ending.kind === 'error') throw ending.error;
   return { ...ending.result };

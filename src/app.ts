@@ -17,11 +17,8 @@ import { openMetrics } from './http/metrics.ts';
 import { openLog, type Log } from './log.ts';
 import { openBearer, type Authenticate } from './mcp/bearer.ts';
 import { openCatalogue } from './mcp/catalogue.ts';
-import { mountEndpoint } from './mcp/endpoint.ts';
-import { challengeTerms, mountProtectedResource } from './mcp/protected-resource.ts';
+import { mountMcp } from './mcp/mount.ts';
 import { openLegacyFace } from './mcp/rev-2025-11-25/face.ts';
-import { openFace2026 } from './mcp/rev-2026-07-28/face.ts';
-import { stateSeal } from './mcp/rev-2026-07-28/request-state.ts';
 import { openProvider } from './provider/client.ts';
 import { openEgress } from './provider/egress.ts';
 import { Secret } from './secret.ts';
@@ -226,43 +223,17 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
   });
 
   const scrub = (text: string): string => secrets.scrubText(text);
-  const about = {
-    publicUrl,
-    path: '/mcp',
-    authorizationServers: [config.issuer.url],
-    scopes: config.issuer.scopes,
-    name: config.name,
-  };
-  mountProtectedResource(app, about);
-  const modern = openFace2026({
-    tasks: engine.tasks,
-    catalogue: openCatalogue(config.tools),
-    seal: stateSeal(keyring),
-    info: { name: config.name, version: config.version },
-    scrub,
-    log,
-    wallMs,
-    nowMs,
-    legMs: config.timing.holdMs,
-    listen: { streamsPerOwner: config.limits.streamsPerOwner },
-  });
-  const legacy = openLegacyFace({
-    tools,
-    tasks: engine.tasks,
-    keyring,
-    serverInfo: { name: config.name, version: config.version },
-    delivery: config.delivery,
-    companions: config.companionTools,
-    settings: { holdMs: config.timing.holdMs },
-    log,
-    scrubText: scrub,
-    wallMs,
-    nowMs,
-  });
-  await mountEndpoint(app, {
-    path: '/mcp',
-    publicUrl,
-    allowedOrigins: config.allowedOrigins,
+  const catalogue = openCatalogue(config.tools);
+  const info = { name: config.name, version: config.version };
+  await mountMcp(app, {
+    resource: {
+      publicUrl,
+      path: '/mcp',
+      authorizationServers: [config.issuer.url],
+      scopes: config.issuer.scopes,
+      name: config.name,
+    },
+    info,
     authenticate:
       options.authenticate ??
       openBearer({
@@ -273,10 +244,29 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
         fetch: (url, init) => egress.fetch(url, init),
         wallMs,
       }),
-    challenge: challengeTerms(about),
-    modern,
-    legacy,
+    tasks: engine.tasks,
+    catalogue,
+    keyring,
+    legacy: openLegacyFace({
+      tasks: engine.tasks,
+      catalogue,
+      keyring,
+      serverInfo: info,
+      delivery: config.delivery,
+      companions: config.companionTools,
+      settings: { holdMs: config.timing.holdMs },
+      log,
+      scrubText: scrub,
+      wallMs,
+      nowMs,
+    }),
+    allowedOrigins: config.allowedOrigins,
+    holdMs: config.timing.holdMs,
+    listen: { streamsPerOwner: config.limits.streamsPerOwner },
+    scrub,
     log,
+    wallMs,
+    nowMs,
   });
 
   return {
@@ -287,9 +277,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     start: () => engine.start(),
     async stop() {
       draining = true;
-      // Streams and held calls end first: a server with an open stream would never close.
-      modern.close();
-      await legacy.close();
+      // Ends streams and held calls first, then waits for what is being answered.
       await app.close();
       await engine.stop();
       await egress.close();

@@ -225,6 +225,20 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
   const scrub = (text: string): string => secrets.scrubText(text);
   const catalogue = openCatalogue(config.tools);
   const info = { name: config.name, version: config.version };
+  const legacy = openLegacyFace({
+    tasks: engine.tasks,
+    catalogue,
+    keyring,
+    serverInfo: info,
+    delivery: config.delivery,
+    companions: config.companionTools,
+    settings: { holdMs: config.timing.holdMs },
+    log,
+    scrubText: scrub,
+    wallMs,
+    nowMs,
+  });
+  app.addHook('preClose', () => legacy.close());
   await mountMcp(app, {
     resource: {
       publicUrl,
@@ -247,19 +261,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     tasks: engine.tasks,
     catalogue,
     keyring,
-    legacy: openLegacyFace({
-      tasks: engine.tasks,
-      catalogue,
-      keyring,
-      serverInfo: info,
-      delivery: config.delivery,
-      companions: config.companionTools,
-      settings: { holdMs: config.timing.holdMs },
-      log,
-      scrubText: scrub,
-      wallMs,
-      nowMs,
-    }),
+    legacy,
     allowedOrigins: config.allowedOrigins,
     holdMs: config.timing.holdMs,
     listen: { streamsPerOwner: config.limits.streamsPerOwner },

@@ -1,5 +1,6 @@
 /** What an answer of a provider's API says about the access it was asked with. Pure. */
-import { memberAt, parseJson } from './answer-path.ts';
+import { parseScopes } from '../elicitation/scopes.ts';
+import { memberAt, parseJson, textAt } from './answer-path.ts';
 import type { Profile, Signal } from './profile.ts';
 
 /** How much of a body is searched for words. */
@@ -74,10 +75,12 @@ export function waitMs(profile: Profile, headers: Headers, wallMs: number): numb
   return Number.isFinite(ms) ? Math.min(Math.max(0, ms), 86_400_000) : known;
 }
 
-/** Scopes that a challenge names (RFC 6750 section 3). */
-export function challengedScopes(challenge: string): string[] {
-  const named = /\bscope="([^"]*)"/.exec(challenge)?.[1];
-  return named === undefined ? [] : named.split(' ').filter((scope) => scope !== '');
+/** Scopes that an answer names as missing: in its challenge (RFC 6750 section 3), or where the profile knows. */
+export function neededScopes(profile: Profile, answer: ApiAnswer): string[] {
+  const challenged = /\bscope="([^"]*)"/.exec(answer.challenge)?.[1];
+  const { neededScopes: path } = profile.api;
+  const named = challenged ?? (path === undefined ? undefined : textAt(parseJson(answer.body), path)) ?? '';
+  return parseScopes(named).filter((scope) => /^[\x21-\x7e]{1,200}$/.test(scope));
 }
 
 /**

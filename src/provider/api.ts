@@ -3,7 +3,14 @@
  * off them, one renewal and one retry after an answer that says *expired* (D12).
  */
 import { Refusal } from '../errors.ts';
-import { challengedScopes, judgeApiAnswer, waitMs, wantsBody, type Judgement } from './api-answer.ts';
+import {
+  judgeApiAnswer,
+  neededScopes,
+  waitMs,
+  wantsBody,
+  type ApiAnswer,
+  type Judgement,
+} from './api-answer.ts';
 import { authorize } from './authorization-header.ts';
 import type { Provider } from './client.ts';
 import { addressOf, originOf } from './connection-values.ts';
@@ -74,16 +81,20 @@ export function bindApi(options: {
     }
   }
 
-  async function judge(response: Response): Promise<{ verdict: Judgement; response: Response }> {
+  async function judge(
+    response: Response,
+  ): Promise<{ verdict: Judgement; answer: ApiAnswer; response: Response }> {
     const { status, headers } = response;
     const challenge = headers.get('www-authenticate') ?? '';
     if (!wantsBody(profile, status)) {
-      return { verdict: judgeApiAnswer(profile, { status, challenge, body: '' }), response };
+      const answer = { status, challenge, body: '' };
+      return { verdict: judgeApiAnswer(profile, answer), answer, response };
     }
-    const body = await response.text();
+    const answer = { status, challenge, body: await response.text() };
     return {
-      verdict: judgeApiAnswer(profile, { status, challenge, body }),
-      response: new Response([204, 205, 304].includes(status) ? null : body, {
+      verdict: judgeApiAnswer(profile, answer),
+      answer,
+      response: new Response([204, 205, 304].includes(status) ? null : answer.body, {
         status,
         statusText: response.statusText,
         headers: [...headers].filter(([name]) => !/^content-(?:encoding|length)$/.test(name)),
@@ -104,7 +115,7 @@ export function bindApi(options: {
       // Before anything is asked for: a foreign address never costs a refresh.
       checkOrigin(url, live.tokens);
       for (let tries = 0; ; tries += 1) {
-        const { verdict, response } = await judge(await send(url, init, live));
+        const { verdict, answer, response } = await judge(await send(url, init, live));
         const facts = { provider: provider.id, generation: live.generation };
         switch (verdict) {
           case 'ok':
@@ -117,10 +128,9 @@ export function bindApi(options: {
             live = await tokenSource.renew(live.generation);
             continue;
           case 'insufficient': {
-            const challenge = response.headers.get('www-authenticate') ?? '';
             await response.body?.cancel();
             throw new Refusal('insufficient_scope', {
-              facts: { ...facts, scopes: challengedScopes(challenge) },
+              facts: { ...facts, scopes: neededScopes(profile, answer) },
             });
           }
           case 'limited':

@@ -244,7 +244,8 @@ export function openProvider(registration: Registration, options: { egress: Egre
         ...(request.nonce === undefined ? {} : { nonce: request.nonce }),
         ...resource,
       };
-      const scopes = profile.oidc ? ['openid', ...request.scopes] : request.scopes;
+      const openid = profile.oidc ? ['openid'] : [];
+      const scopes = [...openid, ...profile.alwaysScopes, ...request.scopes];
       if (scopes.length > 0) {
         parameters[profile.scopeParameter] = [...new Set(scopes)].join(profile.scopeSeparator);
       }
@@ -266,7 +267,8 @@ export function openProvider(registration: Registration, options: { egress: Egre
       const advertised = profile.discovery
         ? (await metadata()).authorization_response_iss_parameter_supported === true
         : false;
-      return checkAuthorizationResponse(profile, query, { ...expected, advertised });
+      const { clientSecret } = registration;
+      return checkAuthorizationResponse(profile, query, { ...expected, advertised, clientSecret });
     },
 
     /** Redeems a code: once, never again. */

@@ -31,19 +31,14 @@ export async function identify(
 ): Promise<Identity | undefined> {
   const { identity, api } = profile;
   if (identity === undefined) return undefined;
-  if ('captured' in identity) {
-    const subject = tokens.captured[identity.captured];
-    if (subject === undefined) throw new Refusal('answer_malformed', { facts: { problem: 'identity' } });
-    const label = identity.label === undefined ? undefined : tokens.captured[identity.label];
-    return { subject, ...(label === undefined ? {} : { label }) };
-  }
+  const request = 'captured' in identity ? { url: identity.probe, method: 'GET', body: undefined } : identity;
   const headers = new Headers({ accept: 'application/json', 'user-agent': 'keyturn', ...api.headers });
-  if (identity.body !== undefined) headers.set('content-type', 'application/json');
+  if (request.body !== undefined) headers.set('content-type', 'application/json');
   authorize(headers, profile, tokens);
-  const answer = await egress.fetch(addressOf(identity.url, tokens.captured), {
-    method: identity.method,
+  const answer = await egress.fetch(addressOf(request.url, tokens.captured), {
+    method: request.method,
     headers,
-    ...(identity.body === undefined ? {} : { body: identity.body }),
+    ...(request.body === undefined ? {} : { body: request.body }),
   });
   const { status } = answer;
   const body = await answer.text();
@@ -58,10 +53,13 @@ export async function identify(
   if (verdict === 'expired' || status === 401 || status === 403) {
     throw new Refusal('grant_dead', { facts: { status } });
   }
-  const parsed = answer.ok && verdict === 'ok' ? parseJson(body) : undefined;
-  const paths = typeof identity.subject === 'string' ? [identity.subject] : identity.subject;
-  const parts = paths.map((path) => textAt(parsed, path));
+  if (!answer.ok || verdict !== 'ok')
+    throw new Refusal('answer_malformed', { facts: { problem: 'identity' } });
+  const parsed = parseJson(body);
+  const said = (name: string) => ('captured' in identity ? tokens.captured[name] : textAt(parsed, name));
+  const names = 'captured' in identity ? identity.captured : [identity.subject].flat();
+  const parts = names.map(said);
   if (parts.includes(undefined)) throw new Refusal('answer_malformed', { facts: { problem: 'identity' } });
-  const label = identity.label === undefined ? undefined : textAt(parsed, identity.label);
+  const label = identity.label === undefined ? undefined : said(identity.label);
   return { subject: parts.join(':'), ...(label === undefined ? {} : { label }) };
 }

@@ -69,6 +69,8 @@ export const profileSchema = z.strictObject({
   tokenRequest: z.enum(['form', 'json']).default('form'),
   scopeSeparator: z.enum([' ', ',']).default(' '),
   scopeParameter: z.string().min(1).default('scope'),
+  /** Asked for besides what a job needs: a refresh token, or the right to ask whose account it is. */
+  alwaysScopes: z.array(z.string().min(1)).default([]),
   /** Words for scopes, shown beside their names. */
   scopeWords: z.record(z.string(), z.string()).default({}),
   authorizationParameters: z.record(z.string(), z.string()).default({}),
@@ -94,6 +96,8 @@ export const profileSchema = z.strictObject({
   captureFromResponse: z.array(z.string().min(1)).default([]),
   /** Parameters of the authorization response that must have exactly this value (R16). */
   responseParameters: z.record(z.string(), z.string()).default({}),
+  /** Authorization responses with a code are signed under the client secret (`response-signature.ts`). */
+  responseSignature: z.enum(['hmac-sha256-hex']).optional(),
   answer: z
     .strictObject({
       /** Member that holds the token set of a code exchange (`authed_user`). Nothing else is ever fallen back to. */
@@ -151,8 +155,12 @@ export const profileSchema = z.strictObject({
         subject: z.union([path, z.array(path).min(1)]),
         label: path.optional(),
       }),
-      /** Values that the sign-in itself brought, by their captured names. */
-      z.strictObject({ captured: z.string().min(1), label: z.string().min(1).optional() }),
+      /** Values that the token answer brought, by their captured names; the probe shows that the token still lives. */
+      z.strictObject({
+        captured: z.array(z.string().min(1)).min(1),
+        label: z.string().min(1).optional(),
+        probe: connectionEndpoint,
+      }),
     ])
     .optional(),
   api: z.strictObject({
@@ -165,6 +173,8 @@ export const profileSchema = z.strictObject({
     basicUser: z.string().optional(),
     headers: z.record(z.string(), z.string()).default({}),
     expiredWhen: z.array(signal).default([{ status: [401] }]),
+    /** Member of such an answer that names the missing scopes, where `WWW-Authenticate` does not. */
+    neededScopes: path.optional(),
     insufficientWhen: z.array(signal).default([{ status: [403], challengeHas: ['insufficient_scope'] }]),
     limitedWhen: z.array(signal).default([{ status: [429] }]),
     /** How long to wait after a limit, where `Retry-After` does not say. */
@@ -218,8 +228,6 @@ export function profileProblems(profile: Profile): { path: string; problem: stri
   const problems: { path: string; problem: string }[] = [];
   const wrong = (where: string, problem: string) => problems.push({ path: where, problem });
   const { credential, identity, api } = profile;
-
-  const captured = [...profile.capture, ...profile.captureFromResponse];
   if (profile.kind === 'oauth') {
     for (const [index, origin] of api.origins.entries()) {
       for (const [, name = ''] of origin.matchAll(/\{(\w+)\}/g)) {
@@ -229,8 +237,10 @@ export function profileProblems(profile: Profile): { path: string; problem: stri
       }
     }
   }
-  if (identity !== undefined && 'captured' in identity && !captured.includes(identity.captured)) {
-    wrong('identity.captured', `"${identity.captured}" is not in capture`);
+  if (identity !== undefined && 'captured' in identity) {
+    for (const name of identity.captured) {
+      if (!profile.capture.includes(name)) wrong('identity.captured', `"${name}" is not in capture`);
+    }
   }
   if (profile.kind === 'credential') {
     if (credential === undefined) {

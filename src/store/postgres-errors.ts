@@ -23,9 +23,9 @@ export function mayRunAgain(error: unknown): boolean {
   return error instanceof DatabaseError && AGAIN.has(error.code ?? '');
 }
 
-/** Whether an error came over the wire from the server; anything else is trouble on the way to it. */
+/** The refusal that an error amounts to: what did not come from the server itself is trouble on the way to it. */
 export function named(error: unknown): unknown {
-  if (error instanceof Refusal || mayRunAgain(error)) return error;
+  if (error instanceof Refusal || error instanceof TypeError || mayRunAgain(error)) return error;
   if (!(error instanceof DatabaseError)) return new Refusal('store_unavailable', { cause: error });
   const code = error.code ?? '';
   if (CORRUPT.includes(code)) return new Refusal('store_corrupt', { cause: error });

@@ -8,7 +8,15 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client, Pool, types, type ClientConfig, type PoolClient, type QueryConfig } from 'pg';
+import {
+  Client,
+  Pool,
+  types,
+  type ClientBase,
+  type ClientConfig,
+  type PoolClient,
+  type QueryConfig,
+} from 'pg';
 import { Refusal } from '../errors.ts';
 import type { Secret } from '../secret.ts';
 import { mayRunAgain, named } from './postgres-errors.ts';
@@ -175,7 +183,7 @@ export async function openPostgres(options: PostgresOptions): Promise<SqlEngine>
   const pool = new Pool({
     ...config,
     max: options.maxConnections ?? 10,
-    onConnect: async (client: Client) => {
+    onConnect: async (client: ClientBase) => {
       // A commit has to be durable, whatever the server's default; a stricter default stays.
       await client.query(
         `SELECT set_config('search_path', $1, false), set_config('synchronous_commit',

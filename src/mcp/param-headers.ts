@@ -86,7 +86,7 @@ export function paramHeaderProblem(
       continue;
     }
     // A value of another type is the schema's affair; there is nothing to compare it with.
-    if (!['string', 'number', 'boolean'].includes(typeof value)) continue;
+    if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') continue;
     if (given === undefined) return `${header}: is missing, but the arguments have "${path.join('.')}"`;
     const same =
       type === 'integer' && typeof value === 'number'

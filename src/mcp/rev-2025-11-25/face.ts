@@ -9,9 +9,7 @@ import { isRefusal } from '../../errors.ts';
 import type { LegacyFace, LegacyInput } from '../endpoint.ts';
 import { isResponse, takeAnswer, type Response as RpcResponse } from './answers.ts';
 import { readClient } from './client.ts';
-import { checkCompanionNames } from './companion.ts';
 import { openDeliveries, type Deliveries } from './deliveries.ts';
-import { NO_DELIVERY } from './delivery.ts';
 import { headerOf, openExchange, sendResponse, webRequest } from './exchange.ts';
 import { legacyParts, type LegacyOptions, type LegacyParts } from './parts.ts';
 import { isRevision, REVISIONS } from './revisions.ts';
@@ -37,8 +35,7 @@ interface Kept {
 
 /** Opens the face. @throws Refusal `configuration_invalid`. */
 export function openLegacyFace(options: LegacyOptions): HandshakeFace {
-  const parts = legacyParts(options, { delivery: NO_DELIVERY });
-  checkCompanionNames(parts.companions, parts.catalogue);
+  const parts = legacyParts(options);
   const kept: Kept = { sessions: openSessions(parts), deliveries: openDeliveries(parts.settings.lingerMs) };
 
   return {

@@ -21,6 +21,9 @@ import { checkForm, csrfOf, type Session, type Sessions, type SignedIn } from '.
 import { findLink, requireFresh, requireOpen, requireOwner, requirePerson } from './asked.ts';
 import { hashOf } from '../../src/engine/sign-ins.ts';
 
+/** How much longer than its attempt a binding lives. */
+const BINDING_MARGIN_MS = 60_000;
+
 export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessions) {
   const { engine, ledger, providers } = parts;
 
@@ -208,9 +211,10 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
         const departure = await engine.signIns.depart(asked, {
           sessionHash: hashOf(session.id),
           anyAccount: body['account'] === 'other',
-          tenant: tenantOf(body),
+          tenant: {},
         });
-        const lastsMs = departure.untilMs - asked.nowMs;
+        // As long as the attempt, and a little: browsers count in seconds, the deadline in milliseconds.
+        const lastsMs = departure.untilMs - asked.nowMs + BINDING_MARGIN_MS;
         jar.set(reply, attemptCookie(departure.attemptId), departure.binding.reveal(), lastsMs / 1000);
         const page = leavingPage({ site: parts.site, url: departure.authorizationUrl.href, providerName });
         return sendPage(parts, reply, page);
@@ -232,10 +236,4 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value.trim() : '';
-}
-
-/** Fields of a tenant (a subdomain, a shop) that the person named on the page: `tenant.<name>`. */
-function tenantOf(body: Record<string, unknown>): Record<string, string> {
-  const named = Object.entries(body).filter(([name]) => name.startsWith('tenant.'));
-  return Object.fromEntries(named.map(([name, value]) => [name.slice(7), textOf(value).slice(0, 253)]));
 }

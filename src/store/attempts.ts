@@ -204,7 +204,11 @@ export function attemptLedger(engine: SqlEngine) {
           return { kind: 'over', attempt, reason };
         };
         if (nowMs >= attempt.deadlineMs) return refuse('deadline_passed');
-        const done = elicitation.outcome === 'granted' || satisfies(connection, elicitation, approved);
+        // A cancelled task is cancelled, whatever the connection has become since.
+        if (current?.status === 'cancelled') return refuse('link_over');
+        const isWaiting = current?.status === 'input_required';
+        const done =
+          elicitation.outcome === 'granted' || (isWaiting && satisfies(connection, elicitation, approved));
         if (done && current !== undefined) {
           await wakeWaiters(queries, connection);
           await setPhase(queries, take.stateHash, 'granted', {
@@ -213,7 +217,7 @@ export function attemptLedger(engine: SqlEngine) {
           });
           return { kind: 'satisfied', attempt };
         }
-        if (current?.status !== 'input_required') return refuse('link_over');
+        if (!isWaiting) return refuse('link_over');
         const other = await queries.get<{ lease_until: number }>(
           `SELECT lease_until FROM attempts WHERE connection_id = ? AND phase IN ('exchanging', 'exchanged')
              AND lease_until > keyturn_now() AND state_hash <> ? LIMIT 1`,

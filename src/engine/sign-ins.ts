@@ -52,6 +52,9 @@ function random(bytes = 32): string {
 /** How long a second callback waits for the exchange that is under way on its connection. */
 const BUSY_FOR_MS = 15_000;
 
+/** How soon a sign-in whose account could not be checked is tried again. */
+const AGAIN_AFTER_MS = 5_000;
+
 export type SignIns = ReturnType<typeof openSignIns>;
 
 export function openSignIns(options: {
@@ -249,7 +252,10 @@ export function openSignIns(options: {
       log.warn('identity.failed', { provider: attempt.provider, error });
       // Without the check another account could slip in: the sweeper tries again while the deadline lasts.
       if (before !== null && isRefusal(error, 'provider_unavailable')) {
-        if ((await ledger.nowMs()) < attempt.deadlineMs) throw error;
+        if ((await ledger.nowMs()) < attempt.deadlineMs) {
+          await ledger.deferAttempt(attempt.stateHash, settings.holder, AGAIN_AFTER_MS);
+          throw error;
+        }
         return refuse(attempt, 'attempt_lost', { phase: 'lost' });
       }
       if (before !== null || attempt.sealed?.kind === 'credential')

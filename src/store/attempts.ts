@@ -316,7 +316,9 @@ export function attemptLedger(engine: SqlEngine) {
         let current = connection;
         let resumed: string[] = [];
         await approve(queries, connection, elicitation.clientId);
-        if (mayReplace(connection, commit.grant)) {
+        // Granted meanwhile by a newer sign-in: that one is current, this one comes late (R7).
+        const isLate = elicitation.outcome === 'granted' && connection.status === 'active';
+        if (!isLate && mayReplace(connection, commit.grant)) {
           ({ connection: current, resumed } = await swing(queries, connection, commit.grant));
         } else {
           await orphan(queries, commit.grant.recordKey);
@@ -390,6 +392,18 @@ export function attemptLedger(engine: SqlEngine) {
         );
         return rows.map(toAttempt);
       }),
+
+    /** Puts off an attempt that cannot be finished now: other sign-ins of its connection do not wait for it. */
+    deferAttempt: (stateHash: string, holder: string, forMs: number): Promise<boolean> =>
+      engine.write(
+        async (queries) =>
+          (await queries.run(
+            `UPDATE attempts SET lease_until = keyturn_now() + ? WHERE state_hash = ? AND phase = 'exchanged' AND holder = ?`,
+            forMs,
+            stateHash,
+            holder,
+          )) > 0,
+      ),
 
     /** Takes over an attempt whose holder vanished. */
     adoptAttempt: (stateHash: string, holder: string, leaseMs: number): Promise<boolean> =>

@@ -47,6 +47,8 @@ export interface Visitor {
     fields: Readonly<Record<string, string>>,
     headers?: Readonly<Record<string, string>>,
   ): Promise<Step>;
+  /** One post of any body. */
+  postBody(path: string, body: string, headers?: Readonly<Record<string, string>>): Promise<Step>;
   /** Presses *Continue* behind a link and stops there: the address of the provider that the page moves on to. */
   depart(link: string, fields?: Readonly<Record<string, string>>): Promise<string>;
 }
@@ -260,6 +262,7 @@ function openVisitor(world: World): Visitor {
       send(options.method ?? 'GET', url, { fromElsewhere: options.fromElsewhere ?? false }),
     post: (path, fields, headers = {}) =>
       send('POST', path, { body: new URLSearchParams(fields).toString(), headers }),
+    postBody: (path, body, headers = {}) => send('POST', path, { body, headers }),
     async depart(link, fields = {}) {
       const shown = await visitor.get(link);
       const form = shown.page.forms.find(({ buttons }) => buttons.some(({ value }) => value === 'continue'));

@@ -221,13 +221,58 @@ describe('another account than before', () => {
     expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
   });
 
-  test('is not let in while nobody can tell which account it is', async () => {
+  test('is not let in while nobody can tell which account it is, and holds up no other sign-in', async () => {
     const { alice, link, taskId } = await reconnect();
     scene.fake.set({ account: 'account-b', userinfo: { status: 503, body: {} } });
     const page = await finish(alice, link);
     expect(page.status).toBe(502);
     expect(page.page.url).not.toContain('code=');
     expect((await scene.read('alice', taskId)).status).toBe('input_required');
+    scene.fake.set({ account: 'account-a', userinfo: null });
+    expect((await finish(alice, link)).page.title).toContain('Done');
+    expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+    // The first sign-in, tried again by then, is found out.
+    await scene.world.keyturn.engine.sweepNow();
+    const [found] = await scene.world.keyturn.ledger.listConnections(scene.caller('alice').owner);
+    expect(found?.connection.record?.subject).toBe('account-a');
+  });
+});
+
+describe('a connection that its person ended', () => {
+  test.each([
+    ['while its code is exchanged', 'exchanging'],
+    ['before the response came', 'started'],
+  ])('%s is not brought back by it, and a new sign-in works', async (_what, phase) => {
+    const first = await scene.stopped('alice');
+    const alice = await signedIn(first.link, 'alice');
+    await finish(alice, first.link);
+    await scene.until('alice', first.taskId, 'completed');
+    scene.fake.endGrants();
+    const { link, taskId } = await scene.stopped('alice');
+    const { ledger, engine } = scene.world.keyturn;
+    const { owner } = scene.caller('alice');
+    const [found] = await ledger.listConnections(owner);
+    const callback = await scene.approve(await alice.depart(link));
+    const end = () => engine.offBoarding.disconnect(owner, found?.connection.id ?? '');
+    let page: Step;
+    if (phase === 'exchanging') {
+      const gate = scene.fake.gate('exchange');
+      const coming = arrive(alice, callback);
+      await gate.reached;
+      await end();
+      gate.open();
+      page = await coming;
+    } else {
+      await end();
+      page = await arrive(alice, callback);
+    }
+    expect(page.status).toBe(409);
+    expect(buttons(page)).toContain('retry');
+    const [after] = await ledger.listConnections(owner);
+    expect(after?.connection.status).toBe('revoked');
+    expect((await scene.read('alice', taskId)).status).toBe('input_required');
+    expect((await finish(alice, link)).page.title).toContain('Done');
+    expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
   });
 });
 

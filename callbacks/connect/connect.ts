@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type {} from '@fastify/formbody';
 import { isRefusal, Refusal } from '../../src/errors.ts';
 import { secret } from '../../src/secret.ts';
+import { READ_BACK_MARGIN_MS } from '../../src/task/lifetime.ts';
 import type { Asked } from '../../src/store/attempts.ts';
 import type { Connection } from '../../src/store/records.ts';
 import { satisfies } from '../../src/store/satisfaction.ts';
@@ -20,9 +21,6 @@ import { sendOn, sendPage, sendRefusal } from '../reply.ts';
 import { checkForm, csrfOf, type Session, type Sessions, type SignedIn } from '../session.ts';
 import { findLink, requireFresh, requireOpen, requireOwner, requirePerson } from './asked.ts';
 import { hashOf } from '../../src/engine/sign-ins.ts';
-
-/** How much longer than its attempt a binding lives. */
-const BINDING_MARGIN_MS = 60_000;
 
 export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessions) {
   const { engine, ledger, providers } = parts;
@@ -213,8 +211,8 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
           anyAccount: body['account'] === 'other',
           tenant: {},
         });
-        // As long as the attempt, and a little: browsers count in seconds, the deadline in milliseconds.
-        const lastsMs = departure.untilMs - asked.nowMs + BINDING_MARGIN_MS;
+        // A little longer than the attempt: somebody who comes back too late is told so, not taken for a stranger.
+        const lastsMs = departure.untilMs - asked.nowMs + READ_BACK_MARGIN_MS;
         jar.set(reply, attemptCookie(departure.attemptId), departure.binding.reveal(), lastsMs / 1000);
         const page = leavingPage({ site: parts.site, url: departure.authorizationUrl.href, providerName });
         return sendPage(parts, reply, page);

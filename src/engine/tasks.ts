@@ -48,6 +48,8 @@ export interface TaskSnapshot {
   readonly rev: number;
   /** Open questions that nobody has answered; accepted links are listed no more (D4). */
   readonly inputs: readonly InputRequest[];
+  /** `elicitationId` of everything that is asked and not finished, answered by the client or not. */
+  readonly asked: readonly string[];
   /** Whether questions are open at all, answered by the client or not. */
   readonly deadlineMs: number | null;
   readonly outcome: Outcome | null;
@@ -187,6 +189,7 @@ export function openTasks(options: {
       }),
       rev: task.rev,
       inputs,
+      asked: view.asked.map((one) => one.id),
       deadlineMs: task.deadlineMs,
       outcome: task.outcome,
     };

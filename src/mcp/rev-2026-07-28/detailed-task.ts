@@ -1,0 +1,81 @@
+/**
+ * A task on the wire of the tasks extension. The same text for `tasks/get` and `notifications/tasks`; what a request's
+ * client cannot show is left out for that request alone (D9). Pure.
+ */
+import type { ElicitationModes } from '../../elicitation/capability.ts';
+import type { InputRequest, TaskSnapshot } from '../../engine/tasks.ts';
+import { isObject, type JsonObject } from '../json-rpc.ts';
+import { outcomeError } from '../wire-error.ts';
+
+/** The fields that every task has: what `CreateTaskResult` carries. */
+export function taskFields(task: TaskSnapshot): JsonObject {
+  return {
+    taskId: task.taskId,
+    status: task.status,
+    ...(task.statusMessage === null ? {} : { statusMessage: task.statusMessage }),
+    createdAt: new Date(task.createdAtMs).toISOString(),
+    lastUpdatedAt: new Date(task.updatedAtMs).toISOString(),
+    ttlMs: Math.ceil(task.ttlMs),
+    pollIntervalMs: task.pollIntervalMs,
+  };
+}
+
+/** A task with what goes with its status, for a client that can show `modes`. */
+export function detailedTask(task: TaskSnapshot, modes: ElicitationModes): JsonObject {
+  const fields = taskFields(task);
+  switch (task.status) {
+    case 'working':
+    case 'cancelled':
+      return fields;
+    case 'input_required': {
+      const shown = task.inputs.filter((input) => modes[input.mode]);
+      const hidden = task.inputs.filter((input) => !modes[input.mode]);
+      return {
+        ...fields,
+        ...(hidden.length === 0 ? {} : { statusMessage: elsewhere(task, hidden) }),
+        inputRequests: inputRequests(shown),
+      };
+    }
+    case 'completed':
+      return {
+        ...fields,
+        result: task.outcome?.kind === 'result' ? toolResult(task.outcome.result) : { content: [] },
+      };
+    case 'failed':
+      return {
+        ...fields,
+        error:
+          task.outcome?.kind === 'error'
+            ? outcomeError(task.outcome)
+            : { code: -32603, message: 'Internal error' },
+      };
+  }
+}
+
+/** Open questions by key, as a client is asked them (client/elicitation). Never omitted, even when empty (D4). */
+export function inputRequests(inputs: readonly InputRequest[]): JsonObject {
+  return Object.fromEntries(
+    inputs.map((input) => [
+      input.key,
+      {
+        method: 'elicitation/create',
+        params:
+          input.mode === 'url'
+            ? { mode: 'url', message: input.message, url: input.url }
+            : { mode: 'form', message: input.message, requestedSchema: input.schema },
+      },
+    ]),
+  );
+}
+
+/** A stored result as `CallToolResult`: `content` is required on the wire. */
+export function toolResult(result: unknown): JsonObject {
+  const fields = isObject(result) ? result : {};
+  return Array.isArray(fields['content']) ? fields : { content: [], ...fields };
+}
+
+function elsewhere(task: TaskSnapshot, hidden: readonly InputRequest[]): string {
+  const needs = new Set(hidden.map((input) => (input.mode === 'url' ? 'links' : 'forms')));
+  const told = task.statusMessage === null ? '' : `${task.statusMessage} `;
+  return `${told}This client has not declared that it can show ${[...needs].join(' and ')}: continue in one that does.`;
+}

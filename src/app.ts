@@ -25,6 +25,7 @@ import { openEgress } from './provider/egress.ts';
 import { Secret } from './secret.ts';
 import { SecretsInUse } from './secrets-in-use.ts';
 import { openLedger, type Ledger } from './store/ledger.ts';
+import { openPostgres } from './store/postgres.ts';
 import { openSqlite } from './store/sqlite.ts';
 import type { SqlEngine } from './store/sql.ts';
 import { keysFromEnvironment, keysFromFile } from './vault/key-provider.ts';
@@ -71,7 +72,12 @@ function fastify(config: Config): FastifyInstance {
   });
 }
 
-function openStore(config: Config, options: KeyturnOptions): Promise<SqlEngine> {
+function openStore(
+  config: Config,
+  options: KeyturnOptions,
+  env: NodeJS.ProcessEnv,
+  secrets: SecretsInUse,
+): Promise<SqlEngine> {
   if ('file' in config.ledger) {
     mkdirSync(dirname(config.ledger.file), { recursive: true, mode: 0o700 });
     return openSqlite({
@@ -80,7 +86,9 @@ function openStore(config: Config, options: KeyturnOptions): Promise<SqlEngine> 
       ...(options.monotonicMs === undefined ? {} : { monotonicMs: options.monotonicMs }),
     });
   }
-  throw new Error('not here yet');
+  const connectionString = readSecret(config.ledger.postgres, 'ledger.postgres', env);
+  secrets.add(connectionString);
+  return openPostgres({ connectionString });
 }
 
 async function openKeys(source: SecretSource, env: NodeJS.ProcessEnv): Promise<Keyring> {
@@ -122,7 +130,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     ...(options.logStream === undefined ? {} : { stream: options.logStream }),
   });
   const keyring = await openKeys(config.vault.keys, env);
-  const ledger = openLedger(await openStore(config, options));
+  const ledger = openLedger(await openStore(config, options, env, secrets));
   const vault = openVault({ keyring, table: ledger.vaultTable });
   await proveVault(ledger, vault);
   const metrics = openMetrics();

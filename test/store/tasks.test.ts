@@ -3,14 +3,26 @@ import { describe, expect, it } from 'vitest';
 import { argumentsDigest, explicitKey, implicitKey } from '../../src/task/idempotency.ts';
 import { READ_BACK_MARGIN_MS } from '../../src/task/lifetime.ts';
 import type { Outcome, Task } from '../../src/store/records.ts';
-import { ALICE, BOB, LEASE_MS, LIMITS, claim, claimed, created, fresh, need, newTask } from '../support/ledger-records.ts';
-import { connection } from '../support/ledger-records.ts';
+import {
+  ALICE,
+  BOB,
+  LEASE_MS,
+  LIMITS,
+  claim,
+  claimed,
+  connection,
+  created,
+  fresh,
+  need,
+  newTask,
+} from '../support/ledger-records.ts';
 import { onEveryEngine, type Rig } from '../support/ledgers.ts';
 
 const DONE: Outcome = { kind: 'result', result: { pages: 3 } };
 
 const WRITES = {
-  renew: (rig: Rig, task: Task) => rig.ledger.renewClaim({ taskId: task.id, term: task.term, leaseMs: LEASE_MS }),
+  renew: (rig: Rig, task: Task) =>
+    rig.ledger.renewClaim({ taskId: task.id, term: task.term, leaseMs: LEASE_MS }),
   checkpoint: (rig: Rig, task: Task) =>
     rig.ledger.saveCheckpoint({
       taskId: task.id,
@@ -34,10 +46,12 @@ const WRITES = {
     });
     return { won: stopped.kind === 'stopped' };
   },
-  'end as unknown': async (rig: Rig, task: Task) => ({ won: await rig.ledger.failUnknownJob(task.id, task.term) }),
+  'end as unknown': async (rig: Rig, task: Task) => ({
+    won: await rig.ledger.failUnknownJob(task.id, task.term),
+  }),
 } as const;
 
-onEveryEngine(({ engine, rig: open }) => {
+onEveryEngine(({ rig: open }) => {
   describe('creating', () => {
     it('gives a task that is due at once and reads back as it was created', async () => {
       const rig = await open();
@@ -128,7 +142,9 @@ onEveryEngine(({ engine, rig: open }) => {
       await created(rig.ledger);
       const task = await created(rig.ledger);
       expect(await rig.ledger.createTask(newTask(), { openPerOwner: 2 })).toEqual({ kind: 'limit', open: 2 });
-      expect((await rig.ledger.createTask(newTask({ owner: BOB }), { openPerOwner: 2 })).kind).toBe('created');
+      expect((await rig.ledger.createTask(newTask({ owner: BOB }), { openPerOwner: 2 })).kind).toBe(
+        'created',
+      );
       await rig.ledger.cancelTask(ALICE, task.id, 'Cancelled.');
       expect((await rig.ledger.createTask(newTask(), { openPerOwner: 2 })).kind).toBe('created');
       await rig.ledger.blockOwner(ALICE, true);
@@ -170,9 +186,9 @@ onEveryEngine(({ engine, rig: open }) => {
       });
       const task = await created(rig.ledger, { owner: BOB });
       const ask = { holder: 'w', leaseMs: LEASE_MS, limit: 10, perOwner: 2 };
-      const first = await rig.ledger.claimTasks(ask);
-      expect(first.map((one) => one.id)).toContain(task.id);
-      expect(first).toHaveLength(3);
+      expect((await rig.ledger.claimTasks(ask)).map((one) => one.owner)).toEqual(['crowd', 'crowd']);
+      // The crowd has what it may have: the next claim looks past all of it.
+      expect((await rig.ledger.claimTasks(ask)).map((one) => one.id)).toEqual([task.id]);
     });
 
     it('never gives two claimers the same task', async () => {
@@ -257,7 +273,9 @@ onEveryEngine(({ engine, rig: open }) => {
       const rig = await open();
       const task = await claimed(rig.ledger);
       for (let n = 0; n < 2; n += 1) expect((await WRITES.checkpoint(rig, task)).won).toBe(true);
-      expect(await rig.ledger.readRecords('pages', ALICE, { afterId: '', limit: 10 })).toEqual([{ id: 'one', body: 1 }]);
+      expect(await rig.ledger.readRecords('pages', ALICE, { afterId: '', limit: 10 })).toEqual([
+        { id: 'one', body: 1 },
+      ]);
       expect((await rig.ledger.readTask(task.id))?.task.checkpoint).toEqual({ page: 1 });
     });
 
@@ -342,21 +360,32 @@ onEveryEngine(({ engine, rig: open }) => {
       const swept = await rig.ledger.sweepLeases(10);
       expect(swept).toEqual(death < 5 ? { due: [id], givenUp: [] } : { due: [], givenUp: [id] });
     }
-    expect((await rig.ledger.readTask(id))?.task).toMatchObject({ status: 'failed', outcome: { code: -32603 } });
+    expect((await rig.ledger.readTask(id))?.task).toMatchObject({
+      status: 'failed',
+      outcome: { code: -32603 },
+    });
   });
 
   it('five hundred cancels against finishes leave one end each', async () => {
     const rig = await open();
     const other = await rig.node();
-    const rounds = engine === 'SQLite' ? 500 : 500;
+    const rounds = 500;
     const tasks: Task[] = [];
     for (let n = 0; n < rounds; n += 1) await created(rig.ledger, { id: fresh('race') });
-    tasks.push(...(await rig.ledger.claimTasks({ holder: 'w', leaseMs: LEASE_MS, limit: rounds, perOwner: rounds })));
+    tasks.push(
+      ...(await rig.ledger.claimTasks({ holder: 'w', leaseMs: LEASE_MS, limit: rounds, perOwner: rounds })),
+    );
     const ends = await Promise.all(
       tasks.map(async (task, n) => {
         const moves = [
           () => rig.ledger.cancelTask(ALICE, task.id, 'Cancelled.'),
-          () => other.ledger.finishTask({ taskId: task.id, term: task.term, outcome: DONE, statusMessage: 'Done.' }),
+          () =>
+            other.ledger.finishTask({
+              taskId: task.id,
+              term: task.term,
+              outcome: DONE,
+              statusMessage: 'Done.',
+            }),
         ];
         if (n % 2 === 1) moves.reverse();
         const [first, second] = await Promise.all(moves.map((move) => move()));

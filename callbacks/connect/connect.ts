@@ -209,7 +209,7 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
         const departure = await engine.signIns.depart(asked, {
           sessionHash: hashOf(session.id),
           anyAccount: body['account'] === 'other',
-          tenant: tenantOf(body),
+          tenant: {},
         });
         // A little longer than the attempt: somebody who comes back too late is told so, not taken for a stranger.
         const lastsMs = departure.untilMs - asked.nowMs + READ_BACK_MARGIN_MS;
@@ -234,10 +234,4 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value.trim() : '';
-}
-
-/** Fields of a tenant (a subdomain, a shop) that the person named on the page: `tenant.<name>`. */
-function tenantOf(body: Record<string, unknown>): Record<string, string> {
-  const named = Object.entries(body).filter(([name]) => name.startsWith('tenant.'));
-  return Object.fromEntries(named.map(([name, value]) => [name.slice(7), textOf(value).slice(0, 253)]));
 }

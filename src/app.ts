@@ -12,6 +12,7 @@ import { Refusal } from './errors.ts';
 import { openEngine, type Engine } from './engine/engine.ts';
 import { providerRegistry } from './engine/providers.ts';
 import { DEFAULT_SETTINGS } from './engine/settings.ts';
+import { callerLimit } from './http/caller-limit.ts';
 import { mountHealth } from './http/health.ts';
 import { openMetrics } from './http/metrics.ts';
 import { openLog, type Log } from './log.ts';
@@ -219,12 +220,29 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
       log,
       meter: metrics.meter,
       wallMs,
+      pagesPerMinute: config.limits.pagesPerMinute,
     });
   });
 
   const scrub = (text: string): string => secrets.scrubText(text);
   const catalogue = openCatalogue(config.tools);
   const info = { name: config.name, version: config.version };
+  const identify =
+    options.authenticate ??
+    openBearer({
+      issuer: config.issuer.url,
+      audience: config.issuer.audience ?? mcpUrl,
+      requiredScopes: config.issuer.scopes,
+      subjectClaim: config.issuer.subjectClaim,
+      fetch: (url, init) => egress.fetch(url, init),
+      wallMs,
+    });
+  const limit = callerLimit(config.limits.requestsPerMinute, nowMs);
+  const limited: Authenticate = async (request) => {
+    const caller = await identify(request);
+    if (caller !== undefined) limit(caller.owner);
+    return caller;
+  };
   const legacy = openLegacyFace({
     tasks: engine.tasks,
     catalogue,
@@ -248,16 +266,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
       name: config.name,
     },
     info,
-    authenticate:
-      options.authenticate ??
-      openBearer({
-        issuer: config.issuer.url,
-        audience: config.issuer.audience ?? mcpUrl,
-        requiredScopes: config.issuer.scopes,
-        subjectClaim: config.issuer.subjectClaim,
-        fetch: (url, init) => egress.fetch(url, init),
-        wallMs,
-      }),
+    authenticate: limited,
     tasks: engine.tasks,
     catalogue,
     keyring,

@@ -136,6 +136,8 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     ],
     allowPrivate: [new URL(issuer.issuer).origin, saas.origin],
     log: { level: 'info' },
+    // One machine plays everybody here.
+    limits: { requestsPerMinute: 10_000_000, pagesPerMinute: 100_000 },
     ...options.config,
   });
 

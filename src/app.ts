@@ -15,6 +15,10 @@ import { DEFAULT_SETTINGS } from './engine/settings.ts';
 import { mountHealth } from './http/health.ts';
 import { openMetrics } from './http/metrics.ts';
 import { openLog, type Log } from './log.ts';
+import { openBearer, type Authenticate } from './mcp/bearer.ts';
+import { openCatalogue } from './mcp/catalogue.ts';
+import { mountMcp } from './mcp/mount.ts';
+import { openLegacyFace } from './mcp/rev-2025-11-25/face.ts';
 import { openProvider } from './provider/client.ts';
 import { openEgress } from './provider/egress.ts';
 import { Secret } from './secret.ts';
@@ -45,6 +49,13 @@ export interface KeyturnOptions {
   readonly logStream?: DestinationStream;
   readonly wallMs?: () => number;
   readonly monotonicMs?: () => number;
+  /** Where the secrets in use are kept: several servers of one process may share a set. */
+  readonly secrets?: SecretsInUse;
+  /**
+   * Says who calls, in place of access tokens: for embedding in a server that has authenticated its callers already.
+   * Danger: whoever it names is believed.
+   */
+  readonly authenticate?: Authenticate;
 }
 
 /** Fastify options that every Keyturn wants. Addresses of trusted proxies serve rate limits only (R29). */
@@ -103,7 +114,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
   const publicUrl = config.publicUrl.replace(/\/$/, '');
   const mcpUrl = `${publicUrl}/mcp`;
 
-  const secrets = new SecretsInUse();
+  const secrets = options.secrets ?? new SecretsInUse();
   const log = openLog({
     level: config.log.level,
     scrub: (line) => secrets.scrubText(line),
@@ -211,6 +222,55 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     });
   });
 
+  const scrub = (text: string): string => secrets.scrubText(text);
+  const catalogue = openCatalogue(config.tools);
+  const info = { name: config.name, version: config.version };
+  const legacy = openLegacyFace({
+    tasks: engine.tasks,
+    catalogue,
+    keyring,
+    serverInfo: info,
+    delivery: config.delivery,
+    companions: config.companionTools,
+    settings: { holdMs: config.timing.holdMs },
+    log,
+    scrubText: scrub,
+    wallMs,
+    nowMs,
+  });
+  app.addHook('preClose', () => legacy.close());
+  await mountMcp(app, {
+    resource: {
+      publicUrl,
+      path: '/mcp',
+      authorizationServers: [config.issuer.url],
+      scopes: config.issuer.scopes,
+      name: config.name,
+    },
+    info,
+    authenticate:
+      options.authenticate ??
+      openBearer({
+        issuer: config.issuer.url,
+        audience: config.issuer.audience ?? mcpUrl,
+        requiredScopes: config.issuer.scopes,
+        subjectClaim: config.issuer.subjectClaim,
+        fetch: (url, init) => egress.fetch(url, init),
+        wallMs,
+      }),
+    tasks: engine.tasks,
+    catalogue,
+    keyring,
+    legacy,
+    allowedOrigins: config.allowedOrigins,
+    holdMs: config.timing.holdMs,
+    listen: { streamsPerOwner: config.limits.streamsPerOwner },
+    scrub,
+    log,
+    wallMs,
+    nowMs,
+  });
+
   return {
     app,
     engine,
@@ -219,6 +279,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     start: () => engine.start(),
     async stop() {
       draining = true;
+      // Ends streams and held calls first, then waits for what is being answered.
       await app.close();
       await engine.stop();
       await egress.close();

@@ -13,6 +13,7 @@ import { readConfig, type ConfigInput } from './config.ts';
 import type { AnyTool } from './engine/define.ts';
 import { definePagedIngest } from './ingest/paged-source.ts';
 import { openSandbox, type Sandbox } from './sandbox/sandbox.ts';
+import { SecretsInUse } from './secrets-in-use.ts';
 import type { Json } from './store/records.ts';
 import { generateKey } from './vault/keyring.ts';
 
@@ -25,6 +26,8 @@ export interface WorldOptions {
   /** Laid over the configuration. */
   readonly config?: Partial<ConfigInput>;
   readonly tools?: readonly AnyTool[];
+  /** Tools that need to know where Paperboat's records are. */
+  readonly moreTools?: (recordsUrl: string) => readonly AnyTool[];
   readonly accessTokenSeconds?: number;
   readonly ports?: { readonly issuer?: number; readonly saas?: number };
 }
@@ -35,6 +38,8 @@ export interface World {
   readonly mcpUrl: string;
   /** The Keyturn that runs now; another one after `restart`. */
   readonly keyturn: Keyturn;
+  /** Every secret that the run has used so far, to search for. */
+  secrets(): string[];
   /** Stops Keyturn and starts a new one on the same ledger, vault and port. */
   restart(): Promise<void>;
   close(): Promise<void>;
@@ -124,15 +129,22 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
         },
       },
     },
-    tools: [importRecords(paperboat.recordsUrl), ...(options.tools ?? [])],
+    tools: [
+      importRecords(paperboat.recordsUrl),
+      ...(options.tools ?? []),
+      ...(options.moreTools?.(paperboat.recordsUrl) ?? []),
+    ],
     allowPrivate: [new URL(issuer.issuer).origin, saas.origin],
     log: { level: 'info' },
     ...options.config,
   });
 
+  const secrets = new SecretsInUse();
+
   async function start(): Promise<Keyturn> {
     const keyturn = await openKeyturn(config, {
       env,
+      secrets,
       ...(options.logStream === undefined ? {} : { logStream: options.logStream }),
     });
     await keyturn.app.listen({ host: '127.0.0.1', port });
@@ -148,6 +160,10 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     get keyturn() {
       return keyturn;
     },
+    secrets: () => [
+      ...secrets.texts(),
+      ...Object.values(env).flatMap((text) => text.split(':').at(-1) ?? []),
+    ],
     async restart() {
       await keyturn.stop();
       keyturn = await start();

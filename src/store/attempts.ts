@@ -204,7 +204,11 @@ export function attemptLedger(engine: SqlEngine) {
           return { kind: 'over', attempt, reason };
         };
         if (nowMs >= attempt.deadlineMs) return refuse('deadline_passed');
-        const done = elicitation.outcome === 'granted' || satisfies(connection, elicitation, approved);
+        // A cancelled task is cancelled, whatever the connection has become since.
+        if (current?.status === 'cancelled') return refuse('link_over');
+        const isWaiting = current?.status === 'input_required';
+        const done =
+          elicitation.outcome === 'granted' || (isWaiting && satisfies(connection, elicitation, approved));
         if (done && current !== undefined) {
           await wakeWaiters(queries, connection);
           await setPhase(queries, take.stateHash, 'granted', {
@@ -213,7 +217,7 @@ export function attemptLedger(engine: SqlEngine) {
           });
           return { kind: 'satisfied', attempt };
         }
-        if (current?.status !== 'input_required') return refuse('link_over');
+        if (!isWaiting) return refuse('link_over');
         const other = await queries.get<{ lease_until: number }>(
           `SELECT lease_until FROM attempts WHERE connection_id = ? AND phase IN ('exchanging', 'exchanged')
              AND lease_until > keyturn_now() AND state_hash <> ? LIMIT 1`,
@@ -312,7 +316,9 @@ export function attemptLedger(engine: SqlEngine) {
         let current = connection;
         let resumed: string[] = [];
         await approve(queries, connection, elicitation.clientId);
-        if (mayReplace(connection, commit.grant)) {
+        // Granted meanwhile by a newer sign-in: that one is current, this one comes late (R7).
+        const isLate = elicitation.outcome === 'granted' && connection.status === 'active';
+        if (!isLate && mayReplace(connection, commit.grant)) {
           ({ connection: current, resumed } = await swing(queries, connection, commit.grant));
         } else {
           await orphan(queries, commit.grant.recordKey);
@@ -386,6 +392,18 @@ export function attemptLedger(engine: SqlEngine) {
         );
         return rows.map(toAttempt);
       }),
+
+    /** Puts off an attempt that cannot be finished now: other sign-ins of its connection do not wait for it. */
+    deferAttempt: (stateHash: string, holder: string, forMs: number): Promise<boolean> =>
+      engine.write(
+        async (queries) =>
+          (await queries.run(
+            `UPDATE attempts SET lease_until = keyturn_now() + ? WHERE state_hash = ? AND phase = 'exchanged' AND holder = ?`,
+            forMs,
+            stateHash,
+            holder,
+          )) > 0,
+      ),
 
     /** Takes over an attempt whose holder vanished. */
     adoptAttempt: (stateHash: string, holder: string, leaseMs: number): Promise<boolean> =>

@@ -10,7 +10,7 @@ import {
   type McpClient,
   type McpClientOptions,
   type WireTask,
-} from '../../src/sandbox/mcp-client.ts';
+} from '../support/mcp-client.ts';
 import { callerNamed, modernRequest, openRig, type Rig } from '../support/mcp-rig.ts';
 import { TOOLS } from '../support/mcp-tools.ts';
 

@@ -9,6 +9,7 @@ import { mountPages } from '../callbacks/routes.ts';
 import { openIssuerClient } from '../callbacks/sign-in/issuer-client.ts';
 import { readSecret, type Config, type SecretSource } from './config.ts';
 import { Refusal } from './errors.ts';
+import type { AnyTool } from './engine/define.ts';
 import { openEngine, type Engine } from './engine/engine.ts';
 import { providerRegistry } from './engine/providers.ts';
 import { DEFAULT_SETTINGS } from './engine/settings.ts';
@@ -40,6 +41,12 @@ export interface Keyturn {
   readonly log: Log;
   /** Starts the work: dispatch and sweeps. */
   start(): void;
+  /**
+   * Replaces the tools and tells clients that listen. Tasks whose job is gone end with advice.
+   *
+   * @throws Refusal `configuration_invalid`; then nothing changes.
+   */
+  replaceTools(next: readonly AnyTool[]): void;
   /** Drains and stops everything, in the order that loses nothing. */
   stop(): Promise<void>;
 }
@@ -294,6 +301,11 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     ledger,
     log,
     start: () => engine.start(),
+    replaceTools(next) {
+      catalogue.replace(next);
+      tools.clear();
+      for (const tool of next) tools.set(tool.name, tool);
+    },
     async stop() {
       draining = true;
       // Ends streams and held calls first, then waits for what is being answered.

@@ -1,4 +1,4 @@
-import fixtures from '@octokit/fixtures';
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { nextPage } from '../../src/provider/pagination.ts';
 import { presetProfile } from '../support/preset-profile.ts';
@@ -17,7 +17,9 @@ function next(preset: string, url: string, body: unknown, headers: Record<string
 
 describe('GitHub, as recorded', () => {
   test('five pages of issues are followed to their end, each once', () => {
-    const recorded = fixtures.get('api.github.com/paginate-issues') as Recorded[];
+    const place = 'scenarios/api.github.com/paginate-issues/normalized-fixture.json';
+    const file = new URL(place, import.meta.resolve('@octokit/fixtures'));
+    const recorded = JSON.parse(readFileSync(file, 'utf8')) as Recorded[];
     const seen: string[] = [];
     let url: string | undefined = `https://api.github.com${recorded[0]?.path}`;
     while (url !== undefined) {

@@ -22,6 +22,8 @@ export interface PageParts {
   readonly mcpUrl: string;
   readonly log: Log;
   readonly meter: Meter;
+  /** Requests of one address a minute. */
+  readonly pagesPerMinute: number;
   /** Wall clock; deadlines are the ledger's. */
   readonly wallMs: () => number;
 }

@@ -12,14 +12,20 @@ import { Refusal } from './errors.ts';
 import { openEngine, type Engine } from './engine/engine.ts';
 import { providerRegistry } from './engine/providers.ts';
 import { DEFAULT_SETTINGS } from './engine/settings.ts';
+import { callerLimit } from './http/caller-limit.ts';
 import { mountHealth } from './http/health.ts';
 import { openMetrics } from './http/metrics.ts';
 import { openLog, type Log } from './log.ts';
+import { openBearer, type Authenticate } from './mcp/bearer.ts';
+import { openCatalogue } from './mcp/catalogue.ts';
+import { mountMcp } from './mcp/mount.ts';
+import { openLegacyFace } from './mcp/rev-2025-11-25/face.ts';
 import { openProvider } from './provider/client.ts';
 import { openEgress } from './provider/egress.ts';
 import { Secret } from './secret.ts';
 import { SecretsInUse } from './secrets-in-use.ts';
 import { openLedger, type Ledger } from './store/ledger.ts';
+import { openPostgres } from './store/postgres.ts';
 import { openSqlite } from './store/sqlite.ts';
 import type { SqlEngine } from './store/sql.ts';
 import { keysFromEnvironment, keysFromFile } from './vault/key-provider.ts';
@@ -45,6 +51,13 @@ export interface KeyturnOptions {
   readonly logStream?: DestinationStream;
   readonly wallMs?: () => number;
   readonly monotonicMs?: () => number;
+  /** Where the secrets in use are kept: several servers of one process may share a set. */
+  readonly secrets?: SecretsInUse;
+  /**
+   * Says who calls, in place of access tokens: for embedding in a server that has authenticated its callers already.
+   * Danger: whoever it names is believed.
+   */
+  readonly authenticate?: Authenticate;
 }
 
 /** Fastify options that every Keyturn wants. Addresses of trusted proxies serve rate limits only (R29). */
@@ -59,7 +72,12 @@ function fastify(config: Config): FastifyInstance {
   });
 }
 
-function openStore(config: Config, options: KeyturnOptions): Promise<SqlEngine> {
+function openStore(
+  config: Config,
+  options: KeyturnOptions,
+  env: NodeJS.ProcessEnv,
+  secrets: SecretsInUse,
+): Promise<SqlEngine> {
   if ('file' in config.ledger) {
     mkdirSync(dirname(config.ledger.file), { recursive: true, mode: 0o700 });
     return openSqlite({
@@ -68,7 +86,9 @@ function openStore(config: Config, options: KeyturnOptions): Promise<SqlEngine> 
       ...(options.monotonicMs === undefined ? {} : { monotonicMs: options.monotonicMs }),
     });
   }
-  throw new Error('not here yet');
+  const connectionString = readSecret(config.ledger.postgres, 'ledger.postgres', env);
+  secrets.add(connectionString);
+  return openPostgres({ connectionString });
 }
 
 async function openKeys(source: SecretSource, env: NodeJS.ProcessEnv): Promise<Keyring> {
@@ -103,14 +123,14 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
   const publicUrl = config.publicUrl.replace(/\/$/, '');
   const mcpUrl = `${publicUrl}/mcp`;
 
-  const secrets = new SecretsInUse();
+  const secrets = options.secrets ?? new SecretsInUse();
   const log = openLog({
     level: config.log.level,
     scrub: (line) => secrets.scrubText(line),
     ...(options.logStream === undefined ? {} : { stream: options.logStream }),
   });
   const keyring = await openKeys(config.vault.keys, env);
-  const ledger = openLedger(await openStore(config, options));
+  const ledger = openLedger(await openStore(config, options, env, secrets));
   const vault = openVault({ keyring, table: ledger.vaultTable });
   await proveVault(ledger, vault);
   const metrics = openMetrics();
@@ -208,7 +228,64 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
       log,
       meter: metrics.meter,
       wallMs,
+      pagesPerMinute: config.limits.pagesPerMinute,
     });
+  });
+
+  const scrub = (text: string): string => secrets.scrubText(text);
+  const catalogue = openCatalogue(config.tools);
+  const info = { name: config.name, version: config.version };
+  const identify =
+    options.authenticate ??
+    openBearer({
+      issuer: config.issuer.url,
+      audience: config.issuer.audience ?? mcpUrl,
+      requiredScopes: config.issuer.scopes,
+      subjectClaim: config.issuer.subjectClaim,
+      fetch: (url, init) => egress.fetch(url, init),
+      wallMs,
+    });
+  const limit = callerLimit(config.limits.requestsPerMinute, nowMs);
+  const limited: Authenticate = async (request) => {
+    const caller = await identify(request);
+    if (caller !== undefined) limit(caller.owner);
+    return caller;
+  };
+  const legacy = openLegacyFace({
+    tasks: engine.tasks,
+    catalogue,
+    keyring,
+    serverInfo: info,
+    delivery: config.delivery,
+    companions: config.companionTools,
+    settings: { holdMs: config.timing.holdMs },
+    log,
+    scrubText: scrub,
+    wallMs,
+    nowMs,
+  });
+  app.addHook('preClose', () => legacy.close());
+  await mountMcp(app, {
+    resource: {
+      publicUrl,
+      path: '/mcp',
+      authorizationServers: [config.issuer.url],
+      scopes: config.issuer.scopes,
+      name: config.name,
+    },
+    info,
+    authenticate: limited,
+    tasks: engine.tasks,
+    catalogue,
+    keyring,
+    legacy,
+    allowedOrigins: config.allowedOrigins,
+    holdMs: config.timing.holdMs,
+    listen: { streamsPerOwner: config.limits.streamsPerOwner },
+    scrub,
+    log,
+    wallMs,
+    nowMs,
   });
 
   return {
@@ -219,6 +296,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     start: () => engine.start(),
     async stop() {
       draining = true;
+      // Ends streams and held calls first, then waits for what is being answered.
       await app.close();
       await engine.stop();
       await egress.close();

@@ -21,6 +21,7 @@ export const REASONS = {
   too_many_tasks: 'A limit on tasks is reached.',
   job_failed: 'The job ended with an error of its own.',
   job_unknown: 'The job that this task runs is no longer defined.',
+  task_cancelled: 'The task was cancelled.',
   // The caller's request.
   task_unknown: 'No such task for this caller.',
   tool_unknown: 'No such tool.',
@@ -88,6 +89,7 @@ export const TASK_ERROR_CODES = {
   interaction_forbidden: 4017,
   resource_refused: 4018,
   job_unknown: 4019,
+  task_cancelled: 4020,
   too_many_tasks: 4290,
 } as const satisfies Partial<Record<Reason, number>>;
 

@@ -41,6 +41,11 @@ export class SecretsInUse {
     else this.#byStart.set(start, rest);
   }
 
+  /** The secrets themselves: for a search that has to prove that they are nowhere. */
+  texts(): readonly string[] {
+    return this.#order;
+  }
+
   /** Whether a text holds a secret, or eight characters of its beginning. */
   finds(text: string): boolean {
     return this.scrubText(text) !== text;

@@ -13,6 +13,7 @@ import { readConfig, type ConfigInput } from './config.ts';
 import type { AnyTool } from './engine/define.ts';
 import { definePagedIngest } from './ingest/paged-source.ts';
 import { openSandbox, type Sandbox } from './sandbox/sandbox.ts';
+import { SecretsInUse } from './secrets-in-use.ts';
 import type { Json } from './store/records.ts';
 import { generateKey } from './vault/keyring.ts';
 
@@ -25,7 +26,11 @@ export interface WorldOptions {
   /** Laid over the configuration. */
   readonly config?: Partial<ConfigInput>;
   readonly tools?: readonly AnyTool[];
+  /** Tools that need to know where Paperboat's records are. */
+  readonly moreTools?: (recordsUrl: string) => readonly AnyTool[];
   readonly accessTokenSeconds?: number;
+  /** More environment, for secrets that `config` names. */
+  readonly env?: Readonly<Record<string, string>>;
   readonly ports?: { readonly issuer?: number; readonly saas?: number };
 }
 
@@ -35,6 +40,10 @@ export interface World {
   readonly mcpUrl: string;
   /** The Keyturn that runs now; another one after `restart`. */
   readonly keyturn: Keyturn;
+  /** Every secret that the run has used so far, to search for. */
+  secrets(): string[];
+  /** Opens one more node on the same ledger, not listening; the caller stops it. */
+  openNode(): Promise<Keyturn>;
   /** Stops Keyturn and starts a new one on the same ledger, vault and port. */
   restart(): Promise<void>;
   close(): Promise<void>;
@@ -88,6 +97,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     KEYTURN_VAULT_KEYS: generateKey().entry.reveal(),
     PAPERBOAT_SECRET: paperboat.clientSecret.reveal(),
     ISSUER_SECRET: issuer.clientSecret.reveal(),
+    ...options.env,
   };
   const config = readConfig({
     name: 'Keyturn Sandbox',
@@ -124,17 +134,30 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
         },
       },
     },
-    tools: [importRecords(paperboat.recordsUrl), ...(options.tools ?? [])],
+    tools: [
+      importRecords(paperboat.recordsUrl),
+      ...(options.tools ?? []),
+      ...(options.moreTools?.(paperboat.recordsUrl) ?? []),
+    ],
     allowPrivate: [new URL(issuer.issuer).origin, saas.origin],
     log: { level: 'info' },
+    // One machine plays everybody here.
+    limits: { requestsPerMinute: 10_000_000, pagesPerMinute: 100_000 },
     ...options.config,
   });
 
-  async function start(): Promise<Keyturn> {
-    const keyturn = await openKeyturn(config, {
+  const secrets = new SecretsInUse();
+
+  function build(): Promise<Keyturn> {
+    return openKeyturn(config, {
       env,
+      secrets,
       ...(options.logStream === undefined ? {} : { logStream: options.logStream }),
     });
+  }
+
+  async function start(): Promise<Keyturn> {
+    const keyturn = await build();
     await keyturn.app.listen({ host: '127.0.0.1', port });
     keyturn.start();
     return keyturn;
@@ -148,6 +171,15 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     get keyturn() {
       return keyturn;
     },
+    async openNode() {
+      const node = await build();
+      node.start();
+      return node;
+    },
+    secrets: () => [
+      ...secrets.texts(),
+      ...Object.values(env).flatMap((text) => text.split(':').at(-1) ?? []),
+    ],
     async restart() {
       await keyturn.stop();
       keyturn = await start();

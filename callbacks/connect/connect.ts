@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type {} from '@fastify/formbody';
 import { isRefusal, Refusal } from '../../src/errors.ts';
 import { secret } from '../../src/secret.ts';
+import { READ_BACK_MARGIN_MS } from '../../src/task/lifetime.ts';
 import type { Asked } from '../../src/store/attempts.ts';
 import type { Connection } from '../../src/store/records.ts';
 import { satisfies } from '../../src/store/satisfaction.ts';
@@ -208,9 +209,10 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
         const departure = await engine.signIns.depart(asked, {
           sessionHash: hashOf(session.id),
           anyAccount: body['account'] === 'other',
-          tenant: tenantOf(body),
+          tenant: {},
         });
-        const lastsMs = departure.untilMs - asked.nowMs;
+        // A little longer than the attempt: somebody who comes back too late is told so, not taken for a stranger.
+        const lastsMs = departure.untilMs - asked.nowMs + READ_BACK_MARGIN_MS;
         jar.set(reply, attemptCookie(departure.attemptId), departure.binding.reveal(), lastsMs / 1000);
         const page = leavingPage({ site: parts.site, url: departure.authorizationUrl.href, providerName });
         return sendPage(parts, reply, page);
@@ -232,10 +234,4 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value.trim() : '';
-}
-
-/** Fields of a tenant (a subdomain, a shop) that the person named on the page: `tenant.<name>`. */
-function tenantOf(body: Record<string, unknown>): Record<string, string> {
-  const named = Object.entries(body).filter(([name]) => name.startsWith('tenant.'));
-  return Object.fromEntries(named.map(([name, value]) => [name.slice(7), textOf(value).slice(0, 253)]));
 }

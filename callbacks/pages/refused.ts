@@ -87,6 +87,7 @@ const VARIANTS: Record<Reason, RefusedVariant> = {
   too_many_tasks: 'internal',
   job_failed: 'task-ended',
   job_unknown: 'task-ended',
+  task_cancelled: 'task-ended',
   task_unknown: 'internal',
   tool_unknown: 'internal',
   arguments_invalid: 'internal',

@@ -16,7 +16,8 @@ export interface OriginRules {
 /** Rules from the public URL and further origins, such as the one of a web client. */
 export function originRules(publicUrl: string, allowedOrigins: readonly string[] = []): OriginRules {
   const { origin, hostname } = new URL(publicUrl);
-  return { origins: new Set([origin, ...allowedOrigins]), loopbackOnly: LOOPBACK.has(hostname) };
+  const allowed = allowedOrigins.map((one) => new URL(one).origin);
+  return { origins: new Set([origin, ...allowed]), loopbackOnly: LOOPBACK.has(hostname) };
 }
 
 /** Whether a request's `Origin` and `Host` are acceptable. */

@@ -36,6 +36,7 @@ export function wireError({ reason, message, facts }: Refusal): WireError {
     case 'interaction_forbidden':
     case 'resource_refused':
     case 'job_unknown':
+    case 'task_cancelled':
     case 'too_many_tasks':
       return at(200, TASK_ERROR_CODES[reason]);
     case 'job_failed':

@@ -18,7 +18,7 @@ import {
 } from './rows.ts';
 import { satisfies } from './satisfaction.ts';
 import type { Queries, SqlEngine } from './sql.ts';
-import { endTask } from './tasks.ts';
+import { endTask, WAITING } from './tasks.ts';
 import { effectiveTask } from './effective.ts';
 import { insertElicitation, isApproved, lockConnection, refusalOutcome, wakeWaiters } from './waits.ts';
 
@@ -136,7 +136,8 @@ export function attemptLedger(engine: SqlEngine) {
            SELECT ?, ?, e.id, e.task_id, e.connection_id, e.owner, e.provider, ?, ?, ?, ?, ?, ?, ?, ?, ${fresh.anyAccount ? 1 : 0},
              ?, 'started', keyturn_now(), e.deadline
            FROM elicitations e JOIN tasks t ON t.id = e.task_id
-           WHERE e.id = ? AND e.finished_at IS NULL AND e.deadline > keyturn_now() AND t.status = 'input_required'`,
+           WHERE e.id = ? AND e.finished_at IS NULL AND e.deadline > keyturn_now() AND t.status = 'input_required'
+             AND (t.host_until IS NULL OR t.host_until > keyturn_now())`,
           fresh.stateHash,
           fresh.id,
           fresh.sealedVerifier,
@@ -204,7 +205,11 @@ export function attemptLedger(engine: SqlEngine) {
           return { kind: 'over', attempt, reason };
         };
         if (nowMs >= attempt.deadlineMs) return refuse('deadline_passed');
-        const done = elicitation.outcome === 'granted' || satisfies(connection, elicitation, approved);
+        // A cancelled task is cancelled, whatever the connection has become since.
+        if (current?.status === 'cancelled') return refuse('link_over');
+        const isWaiting = current?.status === 'input_required';
+        const done =
+          elicitation.outcome === 'granted' || (isWaiting && satisfies(connection, elicitation, approved));
         if (done && current !== undefined) {
           await wakeWaiters(queries, connection);
           await setPhase(queries, take.stateHash, 'granted', {
@@ -213,7 +218,7 @@ export function attemptLedger(engine: SqlEngine) {
           });
           return { kind: 'satisfied', attempt };
         }
-        if (current?.status !== 'input_required') return refuse('link_over');
+        if (!isWaiting) return refuse('link_over');
         const other = await queries.get<{ lease_until: number }>(
           `SELECT lease_until FROM attempts WHERE connection_id = ? AND phase IN ('exchanging', 'exchanged')
              AND lease_until > keyturn_now() AND state_hash <> ? LIMIT 1`,
@@ -269,7 +274,7 @@ export function attemptLedger(engine: SqlEngine) {
           facts: refusal.facts ?? {},
         });
         if (refusal.ends !== undefined) {
-          const task = await readTaskRow(queries, attempt.taskId);
+          const task = await readTaskRow(queries, attempt.taskId, queries.lock);
           if (task !== undefined) {
             await endTask(queries, {
               task,
@@ -277,7 +282,7 @@ export function attemptLedger(engine: SqlEngine) {
               move: 'deny',
               outcome: refusalOutcome(refusal.ends.reason, { provider: attempt.provider }),
               statusMessage: refusal.ends.statusMessage,
-              where: `id = ? AND status = 'input_required' AND deadline > keyturn_now()`,
+              where: WAITING,
               whereValues: [task.id],
             });
           }
@@ -312,7 +317,9 @@ export function attemptLedger(engine: SqlEngine) {
         let current = connection;
         let resumed: string[] = [];
         await approve(queries, connection, elicitation.clientId);
-        if (mayReplace(connection, commit.grant)) {
+        // Granted meanwhile by a newer sign-in: that one is current, this one comes late (R7).
+        const isLate = elicitation.outcome === 'granted' && connection.status === 'active';
+        if (!isLate && mayReplace(connection, commit.grant)) {
           ({ connection: current, resumed } = await swing(queries, connection, commit.grant));
         } else {
           await orphan(queries, commit.grant.recordKey);
@@ -349,7 +356,7 @@ export function attemptLedger(engine: SqlEngine) {
               move: 'deny',
               outcome: refusalOutcome('insufficient_scope', { provider: attempt.provider, missing }),
               statusMessage: `The sign-in did not give: ${missing.join(', ')}. Start the task again and allow it.`,
-              where: `id = ? AND status = 'input_required' AND deadline > keyturn_now()`,
+              where: WAITING,
               whereValues: [task.id],
             });
           }
@@ -380,12 +387,24 @@ export function attemptLedger(engine: SqlEngine) {
     staleAttempts: (limit: number): Promise<Attempt[]> =>
       engine.read(async (queries) => {
         const rows = await queries.all<AttemptRow>(
-          `SELECT * FROM attempts WHERE phase IN ('exchanging', 'exchanged') AND lease_until <= keyturn_now()
+          `SELECT * FROM attempts WHERE phase IN ('exchanging', 'exchanged') AND lease_until <= (SELECT keyturn_now())
            ORDER BY lease_until LIMIT ?`,
           limit,
         );
         return rows.map(toAttempt);
       }),
+
+    /** Puts off an attempt that cannot be finished now: other sign-ins of its connection do not wait for it. */
+    deferAttempt: (stateHash: string, holder: string, forMs: number): Promise<boolean> =>
+      engine.write(
+        async (queries) =>
+          (await queries.run(
+            `UPDATE attempts SET lease_until = keyturn_now() + ? WHERE state_hash = ? AND phase = 'exchanged' AND holder = ?`,
+            forMs,
+            stateHash,
+            holder,
+          )) > 0,
+      ),
 
     /** Takes over an attempt whose holder vanished. */
     adoptAttempt: (stateHash: string, holder: string, leaseMs: number): Promise<boolean> =>

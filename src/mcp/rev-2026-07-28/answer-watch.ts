@@ -29,10 +29,14 @@ export function watchAnswer(response: ServerResponse, closing: AbortSignal, log:
       step().catch((error: unknown) => log.error('mcp.after answer', { error }));
   };
 
+  let left = false;
+  response.once('finish', () => {
+    left = true;
+  });
   response.once('close', () => {
     closing.removeEventListener('abort', stop);
-    // The order counts: what has left is not lost, even if the client goes away with it.
-    run(response.writableFinished ? sent : lost);
+    // What has left is not lost, even if the client goes away with it.
+    run(left ? sent : lost);
     stop();
   });
 
@@ -40,7 +44,7 @@ export function watchAnswer(response: ServerResponse, closing: AbortSignal, log:
     signal: waiting.signal,
     onLost(undo) {
       lost.push(undo);
-      if (response.closed && !response.writableFinished) run(lost);
+      if (response.closed && !left) run(lost);
     },
     onSent: (then) => void sent.push(then),
   };

@@ -8,7 +8,7 @@ import type { Catalogue } from '../catalogue.ts';
 import type { JsonObject, RpcId, WireError } from '../json-rpc.ts';
 import { INVALID_PARAMS } from '../json-rpc.ts';
 import type { CallAnswer } from './call.ts';
-import { TASKS_EXTENSION } from './envelope.ts';
+import { TASKS_EXTENSION, type Envelope } from './envelope.ts';
 
 /** Self-description of this server. */
 export interface ServerInfo {
@@ -36,6 +36,7 @@ export async function serveRequest(options: {
   readonly info: ServerInfo;
   readonly catalogue: Catalogue;
   readonly request: { readonly id: RpcId; readonly method: string; readonly params: JsonObject };
+  readonly envelope: Envelope;
   readonly call: () => Promise<CallAnswer>;
 }): Promise<HttpAnswer> {
   const { info, catalogue, request } = options;
@@ -68,9 +69,21 @@ export async function serveRequest(options: {
     jsonrpc: '2.0',
     id: request.id,
     method: request.method,
-    params: request.params,
+    params: { ...request.params, _meta: plainMeta(options.envelope) },
   });
   return { status: failed?.status ?? response.status, text: await response.text() };
+}
+
+/** What we have read of a request's `_meta`: the library would refuse optional fields of an odd type, or drop them. */
+function plainMeta({ version, declared: { modes, tasks } }: Envelope): JsonObject {
+  const elicitation = { ...(modes.form ? { form: {} } : {}), ...(modes.url ? { url: {} } : {}) };
+  return {
+    'io.modelcontextprotocol/protocolVersion': version,
+    'io.modelcontextprotocol/clientCapabilities': {
+      ...(modes.form || modes.url ? { elicitation } : {}),
+      ...(tasks ? { extensions: { [TASKS_EXTENSION]: {} } } : {}),
+    },
+  };
 }
 
 /** Plain, since the library's own error classes prefix or restrict what they carry. */

@@ -1,0 +1,8 @@
+/** `keyturn demo`: the whole story on real parts, told in plain lines. Exit code 0 when every line of it came true. */
+import { parseArgs } from 'node:util';
+import { tellStory } from '../demo/story.ts';
+
+export async function demo(args: string[]): Promise<number> {
+  const { values } = parseArgs({ args, options: { interactive: { type: 'boolean', default: false } } });
+  return tellStory({ interactive: values.interactive, say: (line) => process.stdout.write(`${line}\n`) });
+}

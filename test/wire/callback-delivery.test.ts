@@ -1,0 +1,228 @@
+/** Delivery of the authorization response: once, twice, at once, late, after a cancel, after a restart. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { FAULTLESS } from '../support/fake-provider-switches.ts';
+import { openCallbackWorld, SOON_MS, type CallbackWorld } from '../support/callback-world.ts';
+
+let scene: CallbackWorld;
+
+beforeAll(async () => {
+  scene = await openCallbackWorld();
+});
+
+afterAll(async () => {
+  await scene.close();
+});
+
+beforeEach(async () => {
+  scene.fake.set(FAULTLESS);
+  const { ledger, engine } = scene.world.keyturn;
+  for (const as of ['alice', 'bob']) {
+    const { owner } = scene.caller(as);
+    for (const { connection } of await ledger.listConnections(owner)) {
+      await engine.offBoarding.disconnect(owner, connection.id);
+    }
+  }
+});
+
+const exchanges = (): number => scene.fake.count('exchange');
+
+test('a sign-in redeems its code once, and the task goes on to its end', async () => {
+  const before = exchanges();
+  const { taskId, link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  const back = await alice.get(callback, { fromElsewhere: true });
+  expect(back.status).toBe(303);
+  expect(back.location).toMatch(/^\/outcome\/[\w-]+$/);
+  const done = await alice.get(back.location ?? '');
+  expect(done.status).toBe(200);
+  expect(done.page.title).toContain('Done');
+  expect((await scene.until('alice', taskId, 'completed')).outcome).toMatchObject({ kind: 'result' });
+  expect(exchanges() - before).toBe(1);
+});
+
+test('a response that is delivered again shows the recorded outcome, without a second token call', async () => {
+  const before = exchanges();
+  const { link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  const first = await alice.get(callback, { fromElsewhere: true });
+  const second = await alice.get(callback, { fromElsewhere: true });
+  expect(second.status).toBe(303);
+  expect(second.location).toBe(first.location);
+  expect(exchanges() - before).toBe(1);
+});
+
+test('a response that is delivered again after its page was seen shows the outcome to its person', async () => {
+  const before = exchanges();
+  const { link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  const first = await alice.get(callback, { fromElsewhere: true });
+  await alice.get(first.location ?? '');
+  const again = await alice.get(callback, { fromElsewhere: true });
+  expect(again.location).toBe(first.location);
+  const page = await alice.get(again.location ?? '');
+  expect(page.page.title).toContain('Done');
+  // Somebody else with the same address learns nothing.
+  const stranger = await scene.visitor().get(callback, { fromElsewhere: true });
+  expect(stranger.status).toBe(403);
+  expect(exchanges() - before).toBe(1);
+});
+
+test('eight deliveries at once lead to one token call and one outcome', async () => {
+  const before = exchanges();
+  const { taskId, link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, () => alice.get(callback, { fromElsewhere: true })),
+  );
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([303]));
+  expect(new Set(answers.map(({ location }) => location)).size).toBe(1);
+  expect(exchanges() - before).toBe(1);
+  expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+});
+
+test('a response after the deadline is refused, and its code is never sent anywhere', async () => {
+  const { taskId, link } = await scene.stopped('alice', { job: 'fetch_items_soon' });
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  const before = exchanges();
+  await pause(SOON_MS + 50);
+  const back = await alice.get(callback, { fromElsewhere: true });
+  // The binding ends with the attempt, at the deadline.
+  const page = back.location === undefined ? back : await alice.get(back.location);
+  expect(page.status).toBe(410);
+  expect(exchanges() - before).toBe(0);
+  const task = await scene.until('alice', taskId, 'failed');
+  expect(task.outcome).toMatchObject({ kind: 'error', reason: 'deadline_passed' });
+});
+
+test('an exchange that crosses the deadline keeps the grant, and the task stays ended', async () => {
+  const { taskId, link } = await scene.stopped('alice', { job: 'fetch_items_soon' });
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  scene.fake.set({ delayMs: SOON_MS + 100 });
+  const back = await alice.get(callback, { fromElsewhere: true });
+  const page = await alice.get(back.location ?? '');
+  expect(page.page.title).toContain('too late');
+  expect((await scene.read('alice', taskId)).outcome).toMatchObject({ reason: 'deadline_passed' });
+  const found = await scene.world.keyturn.ledger.listConnections(scene.caller('alice').owner);
+  expect(found.map(({ connection }) => connection.status)).toEqual(['active']);
+});
+
+test('a response after a cancel is refused before the exchange, and the page says so', async () => {
+  const { taskId, link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  const before = exchanges();
+  await scene.world.keyturn.engine.tasks.cancel(scene.caller('alice'), taskId);
+  const back = await alice.get(callback, { fromElsewhere: true });
+  const page = await alice.get(back.location ?? '');
+  expect(page.status).toBe(410);
+  expect(page.page.title).toContain('cancelled');
+  expect(exchanges() - before).toBe(0);
+  expect((await scene.read('alice', taskId)).status).toBe('cancelled');
+});
+
+test('a response after a cancel says so even where the connection has come alive meanwhile', async () => {
+  const first = await scene.stopped('alice');
+  const second = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(first.link, 'alice');
+  const mine = await scene.approve(await alice.depart(first.link));
+  const others = await scene.approve(await alice.depart(second.link));
+  await scene.world.keyturn.engine.tasks.cancel(scene.caller('alice'), first.taskId);
+  await alice.get(others, { fromElsewhere: true });
+  await scene.until('alice', second.taskId, 'completed');
+  const back = await alice.get(mine, { fromElsewhere: true });
+  const page = await alice.get(back.location ?? '');
+  expect(page.status).toBe(410);
+  expect(page.page.title).toContain('cancelled');
+});
+
+test('a cancel during the exchange keeps the grant, and the task stays cancelled', async () => {
+  const { taskId, link } = await scene.stopped('bob');
+  const bob = scene.visitor();
+  await bob.signIn(link, 'bob');
+  const callback = await scene.approve(await bob.depart(link));
+  scene.fake.set({ delayMs: 400 });
+  const coming = bob.get(callback, { fromElsewhere: true });
+  await pause(150);
+  await scene.world.keyturn.engine.tasks.cancel(scene.caller('bob'), taskId);
+  const back = await coming;
+  const page = await bob.get(back.location ?? '');
+  expect(page.page.title).toContain('too late');
+  expect((await scene.read('bob', taskId)).status).toBe('cancelled');
+  const found = await scene.world.keyturn.ledger.listConnections(scene.caller('bob').owner);
+  expect(found.map(({ connection }) => connection.status)).toEqual(['active']);
+});
+
+test('a restart between Continue and the response loses nothing', async () => {
+  const { taskId, link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  await scene.world.restart();
+  const back = await alice.get(callback, { fromElsewhere: true });
+  expect((await alice.get(back.location ?? '')).page.title).toContain('Done');
+  expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+});
+
+test('ten tasks of one person need one sign-in and one token call', async () => {
+  const before = exchanges();
+  const tasks = await Promise.all(Array.from({ length: 10 }, () => scene.stopped('alice')));
+  const [abandoned, chosen] = tasks;
+  const alice = scene.visitor();
+  await alice.signIn(abandoned?.link ?? '', 'alice');
+  await alice.depart(abandoned?.link ?? '');
+  const callback = await scene.approve(await alice.depart(chosen?.link ?? ''));
+  const back = await alice.get(callback, { fromElsewhere: true });
+  const page = await alice.get(back.location ?? '');
+  expect(page.html).toContain('9 more tasks');
+  for (const { taskId } of tasks) {
+    expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+  }
+  expect(exchanges() - before).toBe(1);
+});
+
+test('of two sign-ins for one connection the second is done without redeeming its code', async () => {
+  const before = exchanges();
+  const { link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const one = await scene.approve(await alice.depart(link));
+  const two = await scene.approve(await alice.depart(link));
+  await alice.get(two, { fromElsewhere: true });
+  const back = await alice.get(one, { fromElsewhere: true });
+  expect((await alice.get(back.location ?? '')).page.title).toContain('Done');
+  expect(exchanges() - before).toBe(1);
+});
+
+test('a token answer that is lost is not asked for again, and a new sign-in works', async () => {
+  const before = exchanges();
+  const { taskId, link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  scene.fake.set({ dropReply: true });
+  const back = await alice.get(callback, { fromElsewhere: true });
+  expect(back.status).toBe(303);
+  const page = await alice.get(back.location ?? '');
+  expect(page.status).toBeGreaterThanOrEqual(400);
+  await alice.get(callback, { fromElsewhere: true });
+  expect(exchanges() - before).toBe(1);
+  scene.fake.set({ dropReply: false });
+  const again = await alice.get(await scene.approve(await alice.depart(link)), { fromElsewhere: true });
+  expect((await alice.get(again.location ?? '')).page.title).toContain('Done');
+  expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+});

@@ -216,6 +216,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
       },
       publicUrl,
       mcpUrl,
+      pagesPerMinute: config.limits.pagesPerMinute,
       log,
       meter: metrics.meter,
       wallMs,

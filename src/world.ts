@@ -135,6 +135,8 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
       ...(options.moreTools?.(paperboat.recordsUrl) ?? []),
     ],
     allowPrivate: [new URL(issuer.issuer).origin, saas.origin],
+    // Everybody comes from one address here.
+    limits: { pagesPerMinute: 10_000 },
     log: { level: 'info' },
     ...options.config,
   });

@@ -366,7 +366,9 @@ export const texts = {
         'start it again; you will not have to sign in a second time.',
       approved: 'Your task goes on by itself. You can close this page.',
       saved: 'Your task goes on by itself. You can close this page.',
-      declined: 'The task ends without access. If you change your mind, ask the agent to start it again.',
+      declined:
+        'The task waits until the time of its link is over, and ends without access. If you change your ' +
+        'mind before that, open the link in your chat again.',
     },
     alsoWoken: (others: number): string =>
       others === 1

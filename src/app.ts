@@ -232,10 +232,10 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
       },
       publicUrl,
       mcpUrl,
+      pagesPerMinute: config.limits.pagesPerMinute,
       log,
       meter: metrics.meter,
       wallMs,
-      pagesPerMinute: config.limits.pagesPerMinute,
     });
   });
 

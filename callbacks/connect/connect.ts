@@ -9,7 +9,7 @@ import { READ_BACK_MARGIN_MS } from '../../src/task/lifetime.ts';
 import type { Asked } from '../../src/store/attempts.ts';
 import type { Connection } from '../../src/store/records.ts';
 import { satisfies } from '../../src/store/satisfaction.ts';
-import { attemptCookie } from '../callback/binding.ts';
+import { ATTEMPT_COOKIES, attemptCookie, MOST_ATTEMPT_COOKIES } from '../callback/binding.ts';
 import type { CookieJar } from '../cookies.ts';
 import { connectPage, type ConnectReason } from '../pages/connect.ts';
 import { credentialPage } from '../pages/credential.ts';
@@ -177,7 +177,7 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
         requireOwner(asked, person);
         requireOpen(asked);
         requireFresh(person, parts.wallMs());
-        return await act(reply, session, handle, asked, body);
+        return await act(request, reply, session, handle, asked, body);
       } catch (error) {
         return help(request, reply, session, handle, asked, error);
       }
@@ -185,6 +185,7 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
   };
 
   async function act(
+    request: FastifyRequest,
     reply: FastifyReply,
     session: Session,
     handle: string,
@@ -213,6 +214,7 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
         });
         // A little longer than the attempt: somebody who comes back too late is told so, not taken for a stranger.
         const lastsMs = departure.untilMs - asked.nowMs + READ_BACK_MARGIN_MS;
+        jar.makeRoom(request, reply, ATTEMPT_COOKIES, MOST_ATTEMPT_COOKIES);
         jar.set(reply, attemptCookie(departure.attemptId), departure.binding.reveal(), lastsMs / 1000);
         const page = leavingPage({ site: parts.site, url: departure.authorizationUrl.href, providerName });
         return sendPage(parts, reply, page);

@@ -16,13 +16,8 @@ afterAll(async () => {
 
 beforeEach(async () => {
   scene.fake.set(FAULTLESS);
-  const { ledger, engine } = scene.world.keyturn;
-  for (const as of ['alice', 'bob']) {
-    const { owner } = scene.caller(as);
-    for (const { connection } of await ledger.listConnections(owner)) {
-      await engine.offBoarding.disconnect(owner, connection.id);
-    }
-  }
+  await scene.disconnect('alice');
+  await scene.disconnect('bob');
 });
 
 const exchanges = (): number => scene.fake.count('exchange');
@@ -165,6 +160,64 @@ test('a cancel during the exchange keeps the grant, and the task stays cancelled
   expect((await scene.read('bob', taskId)).status).toBe('cancelled');
   const found = await scene.world.keyturn.ledger.listConnections(scene.caller('bob').owner);
   expect(found.map(({ connection }) => connection.status)).toEqual(['active']);
+});
+
+test('two sign-ins at the same time for one connection make one token call', async () => {
+  const before = exchanges();
+  const one = await scene.stopped('alice');
+  const two = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(one.link, 'alice');
+  const callbacks = [
+    await scene.approve(await alice.depart(one.link)),
+    await scene.approve(await alice.depart(two.link)),
+  ];
+  scene.fake.set({ delayMs: 300 });
+  const back = await Promise.all(callbacks.map((url) => alice.get(url, { fromElsewhere: true })));
+  for (const { location } of back) {
+    expect((await alice.get(location ?? '')).page.title).toContain('Done');
+  }
+  for (const { taskId } of [one, two]) {
+    expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+  }
+  expect(exchanges() - before).toBe(1);
+});
+
+test('a browser that goes away during the exchange does not interrupt it', async () => {
+  const before = exchanges();
+  const { taskId, link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  const cookie = alice.person.cookies.headerFor({
+    url: new URL(callback),
+    isSameSite: false,
+    isSafeNavigation: true,
+  });
+  scene.fake.set({ delayMs: 400 });
+  const gone = fetch(callback, {
+    redirect: 'manual',
+    headers: { cookie: cookie ?? '' },
+    signal: AbortSignal.timeout(150),
+  });
+  await expect(gone).rejects.toThrow();
+  expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+  expect(exchanges() - before).toBe(1);
+});
+
+test('a shutdown during the exchange waits for it, and nothing is lost', async () => {
+  const before = exchanges();
+  const { taskId, link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  scene.fake.set({ delayMs: 500 });
+  const coming = alice.get(callback, { fromElsewhere: true }).catch(() => undefined);
+  await pause(150);
+  await scene.world.restart();
+  await coming;
+  expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+  expect(exchanges() - before).toBe(1);
 });
 
 test('a restart between Continue and the response loses nothing', async () => {

@@ -21,13 +21,8 @@ afterAll(async () => {
 
 beforeEach(async () => {
   scene.fake.set(FAULTLESS);
-  const { ledger, engine } = scene.world.keyturn;
-  for (const as of ['alice', 'bob']) {
-    const { owner } = scene.caller(as);
-    for (const { connection } of await ledger.listConnections(owner)) {
-      await engine.offBoarding.disconnect(owner, connection.id);
-    }
-  }
+  await scene.disconnect('alice');
+  await scene.disconnect('bob');
 });
 
 const exchanges = (): number => scene.fake.count('exchange');

@@ -308,6 +308,24 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     engine,
     ledger,
     log,
+    serveStdio: (caller) =>
+      serveStdio({
+        caller,
+        catalogue,
+        legacy: older,
+        modern: openFace2026({
+          tasks: engine.tasks,
+          catalogue,
+          seal: stateSeal(keyring),
+          info,
+          scrub,
+          log,
+          wallMs,
+          nowMs,
+          legMs: config.timing.holdMs,
+        }),
+        log,
+      }),
     start: () => engine.start(),
     replaceTools(next) {
       catalogue.replace(next);

@@ -9,9 +9,11 @@ import { mountPages } from '../callbacks/routes.ts';
 import { openIssuerClient } from '../callbacks/sign-in/issuer-client.ts';
 import { readSecret, type Config, type SecretSource } from './config.ts';
 import { Refusal } from './errors.ts';
+import type { AnyTool } from './engine/define.ts';
 import { openEngine, type Engine } from './engine/engine.ts';
 import { providerRegistry } from './engine/providers.ts';
 import { DEFAULT_SETTINGS } from './engine/settings.ts';
+import { callerLimit } from './http/caller-limit.ts';
 import { mountHealth } from './http/health.ts';
 import { openMetrics } from './http/metrics.ts';
 import { openLog, type Log } from './log.ts';
@@ -24,6 +26,7 @@ import { openEgress } from './provider/egress.ts';
 import { Secret } from './secret.ts';
 import { SecretsInUse } from './secrets-in-use.ts';
 import { openLedger, type Ledger } from './store/ledger.ts';
+import { openPostgres } from './store/postgres.ts';
 import { openSqlite } from './store/sqlite.ts';
 import type { SqlEngine } from './store/sql.ts';
 import { keysFromEnvironment, keysFromFile } from './vault/key-provider.ts';
@@ -38,6 +41,12 @@ export interface Keyturn {
   readonly log: Log;
   /** Starts the work: dispatch and sweeps. */
   start(): void;
+  /**
+   * Replaces the tools and tells clients that listen. Tasks whose job is gone end with advice.
+   *
+   * @throws Refusal `configuration_invalid`; then nothing changes.
+   */
+  replaceTools(next: readonly AnyTool[]): void;
   /** Drains and stops everything, in the order that loses nothing. */
   stop(): Promise<void>;
 }
@@ -70,7 +79,12 @@ function fastify(config: Config): FastifyInstance {
   });
 }
 
-function openStore(config: Config, options: KeyturnOptions): Promise<SqlEngine> {
+function openStore(
+  config: Config,
+  options: KeyturnOptions,
+  env: NodeJS.ProcessEnv,
+  secrets: SecretsInUse,
+): Promise<SqlEngine> {
   if ('file' in config.ledger) {
     mkdirSync(dirname(config.ledger.file), { recursive: true, mode: 0o700 });
     return openSqlite({
@@ -79,7 +93,9 @@ function openStore(config: Config, options: KeyturnOptions): Promise<SqlEngine> 
       ...(options.monotonicMs === undefined ? {} : { monotonicMs: options.monotonicMs }),
     });
   }
-  throw new Error('not here yet');
+  const connectionString = readSecret(config.ledger.postgres, 'ledger.postgres', env);
+  secrets.add(connectionString);
+  return openPostgres({ connectionString });
 }
 
 async function openKeys(source: SecretSource, env: NodeJS.ProcessEnv): Promise<Keyring> {
@@ -121,7 +137,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     ...(options.logStream === undefined ? {} : { stream: options.logStream }),
   });
   const keyring = await openKeys(config.vault.keys, env);
-  const ledger = openLedger(await openStore(config, options));
+  const ledger = openLedger(await openStore(config, options, env, secrets));
   const vault = openVault({ keyring, table: ledger.vaultTable });
   await proveVault(ledger, vault);
   const metrics = openMetrics();
@@ -226,6 +242,22 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
   const scrub = (text: string): string => secrets.scrubText(text);
   const catalogue = openCatalogue(config.tools);
   const info = { name: config.name, version: config.version };
+  const identify =
+    options.authenticate ??
+    openBearer({
+      issuer: config.issuer.url,
+      audience: config.issuer.audience ?? mcpUrl,
+      requiredScopes: config.issuer.scopes,
+      subjectClaim: config.issuer.subjectClaim,
+      fetch: (url, init) => egress.fetch(url, init),
+      wallMs,
+    });
+  const limit = callerLimit(config.limits.requestsPerMinute, nowMs);
+  const limited: Authenticate = async (request) => {
+    const caller = await identify(request);
+    if (caller !== undefined) limit(caller.owner);
+    return caller;
+  };
   const legacy = openLegacyFace({
     tasks: engine.tasks,
     catalogue,
@@ -249,16 +281,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
       name: config.name,
     },
     info,
-    authenticate:
-      options.authenticate ??
-      openBearer({
-        issuer: config.issuer.url,
-        audience: config.issuer.audience ?? mcpUrl,
-        requiredScopes: config.issuer.scopes,
-        subjectClaim: config.issuer.subjectClaim,
-        fetch: (url, init) => egress.fetch(url, init),
-        wallMs,
-      }),
+    authenticate: limited,
     tasks: engine.tasks,
     catalogue,
     keyring,
@@ -278,6 +301,11 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     ledger,
     log,
     start: () => engine.start(),
+    replaceTools(next) {
+      catalogue.replace(next);
+      tools.clear();
+      for (const tool of next) tools.set(tool.name, tool);
+    },
     async stop() {
       draining = true;
       // Ends streams and held calls first, then waits for what is being answered.

@@ -9,7 +9,7 @@ import type { Vault } from '../vault/vault.ts';
 import { openAccess } from './access.ts';
 import { openAsking } from './asking.ts';
 import { openChanges } from './changes.ts';
-import type { AnyTool, JobDefinition } from './define.ts';
+import type { AnyTool } from './define.ts';
 import { openDispatcher } from './dispatcher.ts';
 import { openGrants } from './grants.ts';
 import type { Meter } from './meter.ts';
@@ -111,9 +111,4 @@ export function openEngine(parts: EngineParts) {
       changes.stop();
     },
   };
-}
-
-/** The jobs among tools. */
-export function isJob(tool: AnyTool): tool is JobDefinition {
-  return tool.kind === 'job';
 }

@@ -55,8 +55,6 @@ const BUSY_FOR_MS = 15_000;
 /** How soon a sign-in whose account could not be checked is tried again. */
 const AGAIN_AFTER_MS = 5_000;
 
-export type SignIns = ReturnType<typeof openSignIns>;
-
 export function openSignIns(options: {
   ledger: Ledger;
   vault: Vault;

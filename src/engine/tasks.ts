@@ -91,6 +91,8 @@ interface Cached {
   readonly view: TaskView;
   readonly inputs: readonly InputRequest[];
   readonly readAtMs: number;
+  /** The last snapshot made of it: the same object while nothing in it has changed. */
+  last?: TaskSnapshot;
 }
 
 const CACHE_FOR_MS = 1_000;
@@ -145,7 +147,7 @@ export function openTasks(options: {
     const generation = changes.generation(taskId);
     const view = await ledger.readTask(taskId);
     if (view === undefined) return undefined;
-    const entry = { view, inputs: await inputsOf(view), readAtMs: atMs };
+    const entry: Cached = { view, inputs: await inputsOf(view), readAtMs: atMs };
     // A write between the reading and now would make this entry old.
     if (changes.generation(taskId) === generation) remember(entry);
     return entry;
@@ -169,10 +171,18 @@ export function openTasks(options: {
     );
   }
 
-  function snapshot({ view, inputs }: Cached): TaskSnapshot {
-    const { task, nowMs: atMs } = view;
+  function snapshot(entry: Cached): TaskSnapshot {
+    const { view, inputs } = entry;
+    const { task } = view;
     const { done, total } = task.progress ?? {};
-    return {
+    const interval = pollIntervalMs({
+      status: task.status,
+      sinceChangeMs: view.nowMs + (nowMs() - entry.readAtMs) - task.updatedAtMs,
+      unanswered: inputs.length > 0,
+      ...(done !== undefined && total !== undefined && total > 0 ? { fraction: done / total } : {}),
+    });
+    if (entry.last?.pollIntervalMs === interval) return entry.last;
+    entry.last = {
       taskId: task.id,
       tool: task.tool,
       status: task.status,
@@ -181,18 +191,14 @@ export function openTasks(options: {
       createdAtMs: task.createdAtMs,
       updatedAtMs: task.updatedAtMs,
       ttlMs: task.ttlMs,
-      pollIntervalMs: pollIntervalMs({
-        status: task.status,
-        sinceChangeMs: atMs - task.updatedAtMs,
-        unanswered: inputs.length > 0,
-        ...(done !== undefined && total !== undefined && total > 0 ? { fraction: done / total } : {}),
-      }),
+      pollIntervalMs: interval,
       rev: task.rev,
       inputs,
       asked: view.asked.map((one) => one.id),
       deadlineMs: task.deadlineMs,
       outcome: task.outcome,
     };
+    return entry.last;
   }
 
   async function owned(caller: Caller, taskId: string): Promise<Cached | undefined> {

@@ -18,7 +18,7 @@ import {
 } from './rows.ts';
 import { satisfies } from './satisfaction.ts';
 import type { Queries, SqlEngine } from './sql.ts';
-import { endTask } from './tasks.ts';
+import { endTask, WAITING } from './tasks.ts';
 import { effectiveTask } from './effective.ts';
 import { insertElicitation, isApproved, lockConnection, refusalOutcome, wakeWaiters } from './waits.ts';
 
@@ -136,7 +136,8 @@ export function attemptLedger(engine: SqlEngine) {
            SELECT ?, ?, e.id, e.task_id, e.connection_id, e.owner, e.provider, ?, ?, ?, ?, ?, ?, ?, ?, ${fresh.anyAccount ? 1 : 0},
              ?, 'started', keyturn_now(), e.deadline
            FROM elicitations e JOIN tasks t ON t.id = e.task_id
-           WHERE e.id = ? AND e.finished_at IS NULL AND e.deadline > keyturn_now() AND t.status = 'input_required'`,
+           WHERE e.id = ? AND e.finished_at IS NULL AND e.deadline > keyturn_now() AND t.status = 'input_required'
+             AND (t.host_until IS NULL OR t.host_until > keyturn_now())`,
           fresh.stateHash,
           fresh.id,
           fresh.sealedVerifier,
@@ -273,7 +274,7 @@ export function attemptLedger(engine: SqlEngine) {
           facts: refusal.facts ?? {},
         });
         if (refusal.ends !== undefined) {
-          const task = await readTaskRow(queries, attempt.taskId);
+          const task = await readTaskRow(queries, attempt.taskId, queries.lock);
           if (task !== undefined) {
             await endTask(queries, {
               task,
@@ -281,7 +282,7 @@ export function attemptLedger(engine: SqlEngine) {
               move: 'deny',
               outcome: refusalOutcome(refusal.ends.reason, { provider: attempt.provider }),
               statusMessage: refusal.ends.statusMessage,
-              where: `id = ? AND status = 'input_required' AND deadline > keyturn_now()`,
+              where: WAITING,
               whereValues: [task.id],
             });
           }
@@ -355,7 +356,7 @@ export function attemptLedger(engine: SqlEngine) {
               move: 'deny',
               outcome: refusalOutcome('insufficient_scope', { provider: attempt.provider, missing }),
               statusMessage: `The sign-in did not give: ${missing.join(', ')}. Start the task again and allow it.`,
-              where: `id = ? AND status = 'input_required' AND deadline > keyturn_now()`,
+              where: WAITING,
               whereValues: [task.id],
             });
           }
@@ -386,7 +387,7 @@ export function attemptLedger(engine: SqlEngine) {
     staleAttempts: (limit: number): Promise<Attempt[]> =>
       engine.read(async (queries) => {
         const rows = await queries.all<AttemptRow>(
-          `SELECT * FROM attempts WHERE phase IN ('exchanging', 'exchanged') AND lease_until <= keyturn_now()
+          `SELECT * FROM attempts WHERE phase IN ('exchanging', 'exchanged') AND lease_until <= (SELECT keyturn_now())
            ORDER BY lease_until LIMIT ?`,
           limit,
         );

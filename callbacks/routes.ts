@@ -44,9 +44,10 @@ export async function mountPages(app: FastifyInstance, parts: PageParts): Promis
 
   await app.register(rateLimit, {
     max: parts.pagesPerMinute,
-    timeWindow: 60_000,
+    timeWindow: '1 minute',
     // What it returns is thrown, and so becomes the page of the refusal.
-    errorResponseBuilder: () => new Refusal('too_many_requests'),
+    errorResponseBuilder: (_request, { ttl }) =>
+      new Refusal('too_many_requests', { facts: { retryAfterMs: ttl } }),
     addHeaders: QUIET,
     addHeadersOnExceeding: QUIET,
   });

@@ -18,8 +18,8 @@ import { isTerminal } from '../../src/task/status.ts';
 import { openWorld, type World } from '../../src/world.ts';
 import { openFakeProvider, type FakeProvider } from './fake-provider.ts';
 
-/** Names of the two providers in the configuration. */
-export type ProviderName = 'fake' | 'other';
+/** Names of the providers in the configuration: two with OAuth, one at the first's address that takes a typed key. */
+export type ProviderName = 'fake' | 'other' | 'keyed';
 
 export interface CallbackWorldOptions {
   /** Laid over the profiles of both providers. */
@@ -117,6 +117,22 @@ function profileOf(provider: FakeProvider, more: Partial<ProfileInput>): Profile
   };
 }
 
+/** A provider without OAuth: whether a key is good is what the fake provider's `userinfo` says. */
+function keyedProfile(provider: FakeProvider): ProfileInput {
+  return {
+    displayName: 'Keybox',
+    kind: 'credential',
+    identity: { url: provider.settings.userinfoEndpoint, subject: 'id' },
+    api: { origins: [provider.origin] },
+    credential: {
+      fields: [
+        { name: 'key', label: 'API key', kind: 'secret', maxLength: 100 },
+        { name: 'site', label: 'Site', kind: 'text', isOptional: true, maxLength: 20 },
+      ],
+    },
+  };
+}
+
 async function freePort(host: string): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
@@ -142,12 +158,17 @@ export async function openCallbackWorld(options: CallbackWorldOptions = {}): Pro
     fetchItems('fetch_items', 'fake', fake.settings.apiUrl),
     fetchItems('fetch_items_soon', 'fake', fake.settings.apiUrl, SOON_MS),
     fetchItems('fetch_others', 'other', other.settings.apiUrl),
+    fetchItems('fetch_keyed', 'keyed', fake.settings.apiUrl),
   ];
   const world = await openWorld({
     ports: { issuer: issuerPort },
     logStream: { write: (line) => void logLines.push(line) },
     config: {
-      providers: { fake: registered('fake', fake), other: registered('other', other) },
+      providers: {
+        fake: registered('fake', fake),
+        other: registered('other', other),
+        keyed: { profile: keyedProfile(fake) },
+      },
       tools: jobs,
       allowPrivate: [`http://127.0.0.2:${issuerPort}`, fake.origin, other.origin],
       limits: { pagesPerMinute: options.pagesPerMinute ?? 10_000 },

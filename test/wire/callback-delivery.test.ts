@@ -1,8 +1,8 @@
 /** Delivery of the authorization response: once, twice, at once, late, after a cancel, after a restart. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { FAULTLESS } from '../support/fake-provider-switches.ts';
-import { openCallbackWorld, SOON_MS, type CallbackWorld } from '../support/callback-world.ts';
+import { openCallbackWorld, SOON_MS, type CallbackWorld, type Visitor } from '../support/callback-world.ts';
 
 let scene: CallbackWorld;
 
@@ -218,6 +218,48 @@ test('a shutdown during the exchange waits for it, and nothing is lost', async (
   await coming;
   expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
   expect(exchanges() - before).toBe(1);
+});
+
+describe('a sign-in whose account cannot be checked at the moment', () => {
+  async function undecided(job: string): Promise<{ taskId: string; outcome: string; alice: Visitor }> {
+    const first = await scene.stopped('alice');
+    const alice = scene.visitor();
+    await alice.signIn(first.link, 'alice');
+    await alice.get(await scene.approve(await alice.depart(first.link)), { fromElsewhere: true });
+    await scene.until('alice', first.taskId, 'completed');
+    scene.fake.endGrants();
+    const { taskId, link } = await scene.stopped('alice', { job });
+    scene.fake.set({ userinfo: { status: 503, body: {} } });
+    const callback = await scene.approve(await alice.depart(link));
+    const back = await alice.get(callback, { fromElsewhere: true });
+    expect((await alice.get(back.location ?? '')).status).toBe(502);
+    expect((await scene.read('alice', taskId)).status).toBe('input_required');
+    return { taskId, outcome: back.location ?? '', alice };
+  }
+
+  test('is finished by whoever runs later, without a second token call', async () => {
+    const { taskId, outcome, alice } = await undecided('fetch_items');
+    const before = exchanges();
+    await scene.world.restart();
+    scene.fake.set({ userinfo: null });
+    expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+    expect((await alice.get(outcome)).page.title).toContain('Done');
+    expect(exchanges() - before).toBe(0);
+  });
+
+  test('is given up after the deadline', async () => {
+    const { taskId, outcome, alice } = await undecided('fetch_items_soon');
+    expect((await scene.until('alice', taskId, 'failed')).outcome).toMatchObject({
+      reason: 'deadline_passed',
+    });
+    let page = await alice.get(outcome);
+    for (let tries = 0; tries < 40 && page.status === 502; tries += 1) {
+      await pause(250);
+      page = await alice.get(outcome);
+    }
+    expect(page.status).toBe(409);
+    expect(page.page.title).toContain('sign in once more');
+  });
 });
 
 test('a restart between Continue and the response loses nothing', async () => {

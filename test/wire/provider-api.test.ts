@@ -1,4 +1,5 @@
 /** A provider's API as jobs get it: where a token goes, where it never goes, and what an answer costs. */
+import { readFileSync } from 'node:fs';
 import nock from 'nock';
 import { inspect } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -268,6 +269,32 @@ describe('values of the connection', () => {
       reason: 'egress_forbidden',
     });
   });
+});
+
+test('the issues of a repository, as GitHub answered when it was recorded, are read page by page to their end', async () => {
+  const place = 'scenarios/api.github.com/paginate-issues/normalized-fixture.json';
+  const file = new URL(place, import.meta.resolve('@octokit/fixtures'));
+  const recorded = JSON.parse(readFileSync(file, 'utf8')) as {
+    path: string;
+    status: number;
+    response: { id: number }[];
+    headers: Record<string, string>;
+  }[];
+  for (const { path, status, response, headers } of recorded) {
+    const { link = '' } = headers;
+    withToken('https://api.github.com').get(path).reply(status, response, { link });
+  }
+  const api = bind(presetProfile('github'));
+  const ids: number[] = [];
+  let url: string | undefined = `https://api.github.com${recorded[0]?.path}`;
+  while (url !== undefined) {
+    const answer: Response = await api.fetch(url);
+    const page = (await answer.json()) as { id: number }[];
+    ids.push(...page.map((issue) => issue.id));
+    url = api.nextPage(answer, page);
+  }
+  expect(ids).toEqual(recorded.flatMap((one) => one.response.map((issue) => issue.id)));
+  expect(nock.isDone()).toBe(true);
 });
 
 test('a body that can be read only once is refused before anything is sent', async () => {

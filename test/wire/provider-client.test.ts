@@ -190,12 +190,12 @@ describe('discovery', () => {
 describe('an ID token beside the access token', () => {
   const oidc = plainProfile({ oidc: true });
 
-  async function idToken(claims: Record<string, unknown>): Promise<string> {
+  async function idToken(claims: Record<string, string>): Promise<string> {
     const { privateKey } = await generateKeyPair('RS256');
     return new SignJWT({ nonce: 'nonce-1', ...claims })
       .setProtectedHeader({ alg: 'RS256' })
-      .setIssuer(String(claims['iss'] ?? 'https://plain.example'))
-      .setAudience(String(claims['aud'] ?? CLIENT_ID))
+      .setIssuer(claims['iss'] ?? 'https://plain.example')
+      .setAudience(claims['aud'] ?? CLIENT_ID)
       .setSubject('alice')
       .setIssuedAt()
       .setExpirationTime('5m')
@@ -214,7 +214,7 @@ describe('an ID token beside the access token', () => {
     expect(granted.accessToken.reveal()).toBe('canary-at-1');
   });
 
-  test.each<[string, Record<string, unknown>]>([
+  test.each<[string, Record<string, string>]>([
     ['another nonce', { nonce: 'nonce-2' }],
     ['another issuer', { iss: 'https://evil.example' }],
     ['another audience', { aud: 'another-client' }],

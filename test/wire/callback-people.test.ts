@@ -313,6 +313,22 @@ describe('scopes', () => {
     });
   });
 
+  test('fewer in two tabs at once: one more question all the same', async () => {
+    scene.fake.set({ grantedScopes: ['items:read'] });
+    const { link, taskId } = await scene.stopped('alice');
+    const alice = await signedIn(link, 'alice');
+    const departures = [await alice.depart(link), await alice.depart(link)];
+    for (const departure of departures) {
+      expect((await arrive(alice, await scene.approve(departure))).status).toBe(409);
+    }
+    const task = await scene.read('alice', taskId);
+    expect(task.status).toBe('input_required');
+    expect(task.inputs).toHaveLength(1);
+    scene.fake.set({ grantedScopes: 'as-asked' });
+    expect((await finish(alice, task.inputs[0]?.url ?? '')).page.title).toContain('Done');
+    expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+  });
+
   test('fewer at first, all at the second question: the task goes on', async () => {
     scene.fake.set({ grantedScopes: ['items:read'] });
     const { link, taskId } = await scene.stopped('alice');

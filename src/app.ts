@@ -10,6 +10,7 @@ import { openIssuerClient } from '../callbacks/sign-in/issuer-client.ts';
 import { readSecret, type Config, type SecretSource } from './config.ts';
 import { Refusal } from './errors.ts';
 import type { AnyTool } from './engine/define.ts';
+import type { Caller } from './engine/caller.ts';
 import { openEngine, type Engine } from './engine/engine.ts';
 import { providerRegistry } from './engine/providers.ts';
 import { DEFAULT_SETTINGS } from './engine/settings.ts';
@@ -20,6 +21,10 @@ import { openLog, type Log } from './log.ts';
 import { openBearer, type Authenticate } from './mcp/bearer.ts';
 import { openCatalogue } from './mcp/catalogue.ts';
 import { mountMcp } from './mcp/mount.ts';
+import type { LegacyOptions } from './mcp/rev-2025-11-25/parts.ts';
+import { openFace2026 } from './mcp/rev-2026-07-28/face.ts';
+import { stateSeal } from './mcp/rev-2026-07-28/request-state.ts';
+import { serveStdio, type StdioServer } from './mcp/stdio.ts';
 import { openLegacyFace } from './mcp/rev-2025-11-25/face.ts';
 import { openProvider } from './provider/client.ts';
 import { openEgress } from './provider/egress.ts';
@@ -39,6 +44,8 @@ export interface Keyturn {
   readonly engine: Engine;
   readonly ledger: Ledger;
   readonly log: Log;
+  /** Serves one local person over standard input and output as well; the pages stay where they are. */
+  serveStdio(caller: Caller): Promise<StdioServer>;
   /** Starts the work: dispatch and sweeps. */
   start(): void;
   /**
@@ -258,7 +265,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     if (caller !== undefined) limit(caller.owner);
     return caller;
   };
-  const legacy = openLegacyFace({
+  const older: LegacyOptions = {
     tasks: engine.tasks,
     catalogue,
     keyring,
@@ -270,7 +277,8 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     scrubText: scrub,
     wallMs,
     nowMs,
-  });
+  };
+  const legacy = openLegacyFace(older);
   app.addHook('preClose', () => legacy.close());
   await mountMcp(app, {
     resource: {
@@ -300,6 +308,24 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     engine,
     ledger,
     log,
+    serveStdio: (caller) =>
+      serveStdio({
+        caller,
+        catalogue,
+        legacy: older,
+        modern: openFace2026({
+          tasks: engine.tasks,
+          catalogue,
+          seal: stateSeal(keyring),
+          info,
+          scrub,
+          log,
+          wallMs,
+          nowMs,
+          legMs: config.timing.holdMs,
+        }),
+        log,
+      }),
     start: () => engine.start(),
     replaceTools(next) {
       catalogue.replace(next);

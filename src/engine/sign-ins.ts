@@ -279,6 +279,9 @@ export function openSignIns(options: {
     const granted = await ledger.commitGrant({ stateHash: attempt.stateHash, grant, again });
     if (granted.kind === 'used') return settled(attempt);
     meter.count('exchange', { outcome: granted.kind });
+    if (elicitation !== undefined && granted.resumed.length > 0) {
+      meter.time('wait', (await ledger.nowMs()) - elicitation.createdAtMs, {});
+    }
     return { attempt, reason: granted.kind === 'short' ? 'insufficient_scope' : 'granted', granted };
   }
 

@@ -87,7 +87,7 @@ export function openEgress(options: EgressOptions): Egress {
       } catch (error) {
         throw unavailable(error, init.signal ?? undefined);
       }
-      return bounded(response, options.maxBodyBytes, init.signal ?? undefined);
+      return at(url, bounded(response, options.maxBodyBytes, init.signal ?? undefined));
     },
     async close() {
       await Promise.all([guarded.close(), inside.close()]);
@@ -110,6 +110,11 @@ function unavailable(error: unknown, caller: AbortSignal | undefined): unknown {
     facts: { sent: !NEVER_SENT.has(code), code },
     cause: error,
   });
+}
+
+/** The answer with the address that it came from, which a response made by hand does not know. */
+export function at(url: URL | string, response: Response): Response {
+  return Object.defineProperty(response, 'url', { value: String(url), configurable: true });
 }
 
 /** The answer with its body read through a limit. Streaming goes on; a body that is too long fails where it does. */

@@ -136,7 +136,7 @@ export function attemptLedger(engine: SqlEngine) {
            SELECT ?, ?, e.id, e.task_id, e.connection_id, e.owner, e.provider, ?, ?, ?, ?, ?, ?, ?, ?, ${fresh.anyAccount ? 1 : 0},
              ?, 'started', keyturn_now(), e.deadline
            FROM elicitations e JOIN tasks t ON t.id = e.task_id
-           WHERE e.id = ? AND e.finished_at IS NULL AND e.deadline > keyturn_now() AND t.status = 'input_required'
+           WHERE e.id = ? AND e.connection_id IS NOT NULL AND e.finished_at IS NULL AND e.deadline > keyturn_now() AND t.status = 'input_required'
              AND (t.host_until IS NULL OR t.host_until > keyturn_now())`,
           fresh.stateHash,
           fresh.id,
@@ -319,7 +319,11 @@ export function attemptLedger(engine: SqlEngine) {
         await approve(queries, connection, elicitation.clientId);
         // Granted meanwhile by a newer sign-in: that one is current, this one comes late (R7).
         const isLate = elicitation.outcome === 'granted' && connection.status === 'active';
-        if (!isLate && mayReplace(connection, commit.grant)) {
+        // A generation that this very wait judged dead protects nothing: what it asked for replaces it.
+        const judgedDead =
+          elicitation.judgedGeneration === connection.generation &&
+          missingScopes(elicitation.scopes, commit.grant.scopes).length === 0;
+        if (!isLate && (judgedDead || mayReplace(connection, commit.grant))) {
           ({ connection: current, resumed } = await swing(queries, connection, commit.grant));
         } else {
           await orphan(queries, commit.grant.recordKey);

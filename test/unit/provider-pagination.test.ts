@@ -83,6 +83,7 @@ describe('the next page', () => {
     ['spotify', { next: null }],
     ['github', {}],
     ['xero', {}],
+    ['box', { entries: [] }],
   ])('%s: %j is the last one', (preset, body) => {
     expect(next(preset, 'https://api.example/list', body)).toBeUndefined();
   });

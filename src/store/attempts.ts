@@ -50,7 +50,7 @@ export interface Granted {
   readonly ownTaskOver: boolean;
   /** Scopes that the person did not give. */
   readonly missing: readonly string[];
-  /** The new question, when scopes are missing and may be asked for once more (D10). */
+  /** The question that asks for what is missing once more, if it may be asked (D10). */
   readonly askedAgain: Elicitation | null;
 }
 
@@ -336,12 +336,24 @@ export function attemptLedger(engine: SqlEngine) {
         const ownTaskOver = over && !resumed.includes(attempt.taskId) && task?.status !== 'working';
         let askedAgain: Elicitation | null = null;
         if (missing.length > 0 && !over && task !== undefined && task.deadlineMs !== null) {
+          // Every open link of this question is answered by it, except one that forces consent already.
           await queries.run(
             `UPDATE elicitations SET finished_at = keyturn_now(), outcome = 'short', reask_at = NULL
-             WHERE id = ? AND finished_at IS NULL`,
+             WHERE task_id = ? AND name = ? AND finished_at IS NULL AND (id = ? OR force_consent = 0)`,
+            task.id,
+            elicitation.name,
             elicitation.id,
           );
-          if (!elicitation.forceConsent && commit.again !== null) {
+          // Once, however many tabs and links come back short (D10).
+          const forced = await queries.get<ElicitationRow>(
+            `SELECT * FROM elicitations WHERE task_id = ? AND name = ? AND force_consent = 1
+               AND finished_at IS NULL LIMIT 1`,
+            task.id,
+            elicitation.name,
+          );
+          if (!elicitation.forceConsent && forced !== undefined) {
+            askedAgain = toElicitation(forced);
+          } else if (!elicitation.forceConsent && commit.again !== null) {
             askedAgain = await insertElicitation(
               queries,
               task,

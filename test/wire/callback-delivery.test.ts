@@ -183,6 +183,54 @@ test('two sign-ins at the same time for one connection make one token call', asy
   expect(exchanges() - before).toBe(1);
 });
 
+test('a denial in an old tab ends nothing once another tab has signed in', async () => {
+  const { taskId, link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  scene.fake.set({ authorizeError: { error: 'access_denied' } });
+  const denied = await scene.approve(await alice.depart(link));
+  scene.fake.set({ authorizeError: null, delayMs: 300 });
+  const good = await scene.approve(await alice.depart(link));
+  const coming = alice.get(good, { fromElsewhere: true });
+  await pause(100);
+  const back = await alice.get(denied, { fromElsewhere: true });
+  await coming;
+  expect((await alice.get(back.location ?? '')).page.title).toContain('Done');
+  expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+});
+
+test('a response that reaches two nodes at once leads to one token call, on either', async () => {
+  const before = exchanges();
+  const node = await scene.world.openNode();
+  try {
+    const { taskId, link } = await scene.stopped('alice');
+    const alice = scene.visitor();
+    await alice.signIn(link, 'alice');
+    const callback = await scene.approve(await alice.depart(link));
+    const cookie = alice.person.cookies.headerFor({
+      url: new URL(callback),
+      isSameSite: false,
+      isSafeNavigation: true,
+    });
+    const there = () =>
+      node.app.inject({
+        url: callback.slice(scene.world.publicUrl.length),
+        headers: { cookie: cookie ?? '', 'sec-fetch-site': 'cross-site' },
+      });
+    const [one, two, here] = await Promise.all([
+      there(),
+      there(),
+      alice.get(callback, { fromElsewhere: true }),
+    ]);
+    expect([one.statusCode, two.statusCode, here.status]).toEqual([303, 303, 303]);
+    expect(one.headers.location).toBe(here.location);
+    expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+    expect(exchanges() - before).toBe(1);
+  } finally {
+    await node.stop();
+  }
+});
+
 test('a browser that goes away during the exchange does not interrupt it', async () => {
   const before = exchanges();
   const { taskId, link } = await scene.stopped('alice');

@@ -102,12 +102,23 @@ export function openProvider(registration: Registration, options: { egress: Egre
       });
       const server = config.serverMetadata();
       // Asked at a well-known address, the library compares the issuer only for some inputs (RFC 8414 section 3.3).
-      if (server.issuer !== issuer)
-        throw new Refusal('provider_misconfigured', { facts: { provider: registration.id } });
+      if (server.issuer !== issuer) throw otherIssuer();
       return server;
     } catch (error) {
-      throw refusalIn(error) ?? new Refusal('provider_unavailable', { facts: { sent: false }, cause: error });
+      const refusal = refusalIn(error);
+      if (refusal !== undefined && refusal.reason !== 'provider_unavailable') throw refusal;
+      const code = error instanceof Error && 'code' in error ? error.code : undefined;
+      if (code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED') throw otherIssuer();
+      // Whatever happened here, nothing was redeemed.
+      throw new Refusal('provider_unavailable', { facts: { provider: registration.id, sent: false } });
     }
+  }
+
+  function otherIssuer(): Refusal {
+    return new Refusal('provider_misconfigured', {
+      message: `The metadata of ${issuer} name another issuer.`,
+      facts: { provider: registration.id, problem: 'issuer' },
+    });
   }
 
   /** A configuration whose token calls go through the reading of answers; what was read is left in `seen`. */
@@ -122,7 +133,7 @@ export function openProvider(registration: Registration, options: { egress: Egre
     config.timeout = 30;
     if ((server.token_endpoint ?? '').startsWith('http:')) oauth.allowInsecureRequests(config);
     config[oauth.customFetch] = async (url, init) => {
-      if (url !== server.token_endpoint) return egress.fetch(url, init as RequestInit);
+      if (url !== server.token_endpoint) return beside(url, init as RequestInit);
       const response = await egress.fetch(url, asConfigured(init as RequestInit));
       seen.status = response.status;
       seen.retryMs = retryAfterMs(response.headers.get('retry-after'), wallMs());
@@ -143,6 +154,16 @@ export function openProvider(registration: Registration, options: { egress: Egre
       });
     };
     return config;
+  }
+
+  /** A request that redeems nothing: an outage is told as one before the library makes a shape of it. */
+  async function beside(url: string, init: RequestInit): Promise<Response> {
+    const response = await egress.fetch(url, init);
+    if (response.status !== 429 && response.status < 500) return response;
+    await response.body?.cancel();
+    throw new Refusal('provider_unavailable', {
+      facts: { provider: registration.id, sent: false, status: response.status },
+    });
   }
 
   function asConfigured(init: RequestInit): RequestInit {

@@ -251,6 +251,9 @@ export function profileProblems(profile: Profile): { path: string; problem: stri
     }
     return problems;
   }
+  if (profile.oidc && profile.issuer === undefined) {
+    wrong('issuer', 'is missing: ID tokens are compared with it');
+  }
   if (profile.discovery) {
     if (profile.issuer === undefined) wrong('issuer', 'is missing: discovery needs it');
     return problems;

@@ -196,6 +196,7 @@ describe('discovery', () => {
     const { provider } = openReplayed(profile());
     await expect(provider.authorizationRequest(ask)).rejects.toMatchObject({
       reason: 'provider_unavailable',
+      facts: { sent: false },
     });
     publish({});
     await expect(provider.authorizationRequest(ask)).resolves.toBeInstanceOf(URL);

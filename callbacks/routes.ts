@@ -22,6 +22,9 @@ import { signInRoutes } from './sign-in/sign-in.ts';
 /** Longest form that is read, in bytes. */
 const MOST_FORM_BYTES = 131_072;
 
+/** A browser needs `Retry-After` and nothing else of a limit. */
+const QUIET = { 'x-ratelimit-limit': false, 'x-ratelimit-remaining': false, 'x-ratelimit-reset': false };
+
 const NOT_GET = ['HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 function refuseMethod(parts: PageParts, reply: FastifyReply): FastifyReply {
@@ -45,6 +48,8 @@ export async function mountPages(app: FastifyInstance, parts: PageParts): Promis
     // What it returns is thrown, and so becomes the page of the refusal.
     errorResponseBuilder: (_request, { ttl }) =>
       new Refusal('too_many_requests', { facts: { retryAfterMs: ttl } }),
+    addHeaders: QUIET,
+    addHeadersOnExceeding: QUIET,
   });
   await app.register(cookie);
   await app.register(formbody, { bodyLimit: MOST_FORM_BYTES });

@@ -9,6 +9,8 @@ import { mountPages } from '../callbacks/routes.ts';
 import { openIssuerClient } from '../callbacks/sign-in/issuer-client.ts';
 import { readSecret, type Config, type SecretSource } from './config.ts';
 import { Refusal } from './errors.ts';
+import type { AnyTool } from './engine/define.ts';
+import type { Caller } from './engine/caller.ts';
 import { openEngine, type Engine } from './engine/engine.ts';
 import { providerRegistry } from './engine/providers.ts';
 import { DEFAULT_SETTINGS } from './engine/settings.ts';
@@ -19,6 +21,10 @@ import { openLog, type Log } from './log.ts';
 import { openBearer, type Authenticate } from './mcp/bearer.ts';
 import { openCatalogue } from './mcp/catalogue.ts';
 import { mountMcp } from './mcp/mount.ts';
+import type { LegacyOptions } from './mcp/rev-2025-11-25/parts.ts';
+import { openFace2026 } from './mcp/rev-2026-07-28/face.ts';
+import { stateSeal } from './mcp/rev-2026-07-28/request-state.ts';
+import { serveStdio, type StdioServer } from './mcp/stdio.ts';
 import { openLegacyFace } from './mcp/rev-2025-11-25/face.ts';
 import { openProvider } from './provider/client.ts';
 import { openEgress } from './provider/egress.ts';
@@ -38,8 +44,16 @@ export interface Keyturn {
   readonly engine: Engine;
   readonly ledger: Ledger;
   readonly log: Log;
+  /** Serves one local person over standard input and output as well; the pages stay where they are. */
+  serveStdio(caller: Caller): Promise<StdioServer>;
   /** Starts the work: dispatch and sweeps. */
   start(): void;
+  /**
+   * Replaces the tools and tells clients that listen. Tasks whose job is gone end with advice.
+   *
+   * @throws Refusal `configuration_invalid`; then nothing changes.
+   */
+  replaceTools(next: readonly AnyTool[]): void;
   /** Drains and stops everything, in the order that loses nothing. */
   stop(): Promise<void>;
 }
@@ -225,10 +239,10 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
       },
       publicUrl,
       mcpUrl,
+      pagesPerMinute: config.limits.pagesPerMinute,
       log,
       meter: metrics.meter,
       wallMs,
-      pagesPerMinute: config.limits.pagesPerMinute,
     });
   });
 
@@ -251,7 +265,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     if (caller !== undefined) limit(caller.owner);
     return caller;
   };
-  const legacy = openLegacyFace({
+  const older: LegacyOptions = {
     tasks: engine.tasks,
     catalogue,
     keyring,
@@ -263,7 +277,8 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     scrubText: scrub,
     wallMs,
     nowMs,
-  });
+  };
+  const legacy = openLegacyFace(older);
   app.addHook('preClose', () => legacy.close());
   await mountMcp(app, {
     resource: {
@@ -293,7 +308,30 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     engine,
     ledger,
     log,
+    serveStdio: (caller) =>
+      serveStdio({
+        caller,
+        catalogue,
+        legacy: older,
+        modern: openFace2026({
+          tasks: engine.tasks,
+          catalogue,
+          seal: stateSeal(keyring),
+          info,
+          scrub,
+          log,
+          wallMs,
+          nowMs,
+          legMs: config.timing.holdMs,
+        }),
+        log,
+      }),
     start: () => engine.start(),
+    replaceTools(next) {
+      catalogue.replace(next);
+      tools.clear();
+      for (const tool of next) tools.set(tool.name, tool);
+    },
     async stop() {
       draining = true;
       // Ends streams and held calls first, then waits for what is being answered.

@@ -57,7 +57,14 @@ export function openEngine(parts: EngineParts) {
   const refresher = openRefresher({ ledger, vault, grants, providers, changes, settings, log, meter });
   const access = openAccess({ ...parts, grants, refresher, changes });
   const signIns = openSignIns({ ...parts, grants, asking });
-  const tasks = openTasks({ ledger, links: asking.links, changes, settings: parts.taskSettings, nowMs });
+  const tasks = openTasks({
+    ledger,
+    links: asking.links,
+    changes,
+    settings: parts.taskSettings,
+    meter,
+    nowMs,
+  });
   const offBoarding = openOffBoarding({ ledger, grants, providers, log });
 
   function start(task: Task): Run {

@@ -12,7 +12,7 @@ import type { Queries, SqlEngine } from './sql.ts';
 /** A task as everybody sees it at one instant, with what is being asked. */
 export interface TaskView {
   readonly task: Task;
-  /** Asked and not finished, in the order of asking. Empty unless `input_required`. */
+  /** Asked and not finished, by time of asking and key. Empty unless `input_required`. */
   readonly asked: readonly Elicitation[];
   /** The ledger's clock at the reading. */
   readonly nowMs: number;

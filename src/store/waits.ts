@@ -266,6 +266,7 @@ export function waitLedger(engine: SqlEngine) {
             elicitation.id,
           );
           const open =
+            lapseOf(task, nowMs) === undefined &&
             elicitation.answeredAtMs === null &&
             elicitation.finishedAtMs === null &&
             nowMs < elicitation.deadlineMs;

@@ -155,7 +155,7 @@ describe('a client without tasks', () => {
     const stored = await Promise.all(['carol', 'dave', 'carol@other'].map(openTasks));
     expect(stored.map((tasks) => tasks.length)).toEqual([1, 1, 1]);
     // And a state opens for nobody else.
-    const { requestState } = states[0]?.body.result as { requestState: string };
+    const requestState = states[0]?.body.result.requestState as string;
     for (const as of ['dave', 'carol@other']) {
       const stolen = await call('work', args, { as, params: { requestState } });
       expect(stolen.body.error).toMatchObject({ code: -32602, data: { reason: 'request_state_invalid' } });

@@ -152,7 +152,9 @@ describe('forms', () => {
 
   it('read anything without a throw', () => {
     fc.assert(
-      fc.property(fc.anything(), (content) => expect(readForm(schema, content)).toHaveProperty('ok')),
+      fc.property(fc.anything(), (content) => {
+        expect(typeof readForm(schema, content).ok).toBe('boolean');
+      }),
     );
   });
 });

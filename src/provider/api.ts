@@ -1,6 +1,6 @@
 /**
- * A provider's API as jobs get it. A token meets a job's request here and nowhere else: exact origins (R16), no redirect
- * off them, one renewal and one retry after an answer that says *expired* (D12).
+ * A provider's API as jobs get it. A token meets a job's request here and nowhere else: exact origins (R16),
+ * no redirect off them, one renewal and one retry after an answer that says *expired* (D12).
  */
 import { Refusal } from '../errors.ts';
 import {
@@ -112,8 +112,8 @@ export function bindApi(options: {
     nextPage: (answer, body) => nextPage(api.pagination, { url: answer.url, headers: answer.headers, body }),
 
     /**
-     * @throws Refusal `egress_forbidden`, `connection_needs_sign_in` (facts `generation`, `judgedBy: 'api'` after a
-     *   second refusal), `insufficient_scope` (facts `generation`, `scopes`), `provider_unavailable`.
+     * @throws Refusal `egress_forbidden`, `connection_needs_sign_in` (facts `generation`, `judgedBy: 'api'`
+     *   after a second refusal), `insufficient_scope` (facts `generation`, `scopes`), `provider_unavailable`.
      */
     async fetch(target, init = {}) {
       if (init.body instanceof ReadableStream)

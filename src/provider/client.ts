@@ -1,6 +1,6 @@
 /**
- * One provider, with us as its OAuth client (RFC 6749, 7636, 9207, 9126, 8707, 7009; OpenID Connect where the provider
- * has it), on openid-client. Holds no tokens and no state: data in, data out over HTTP.
+ * One provider, with us as its OAuth client (RFC 6749, 7636, 9207, 9126, 8707, 7009; OpenID Connect where the
+ * provider has it), on openid-client. Holds no tokens and no state: data in, data out over HTTP.
  */
 import * as oauth from 'openid-client';
 import { Refusal } from '../errors.ts';
@@ -51,8 +51,9 @@ export interface CredentialForm {
 }
 
 /**
- * A provider. Exchange and refresh throw the same refusals (D8): `grant_dead`, `provider_unavailable` (facts `sent`,
- * `status`, `retryAfterMs`), `provider_misconfigured`, `answer_malformed`. None carries a text of the provider.
+ * A provider. Exchange and refresh throw the same refusals (D8): `grant_dead`, `provider_unavailable` (facts
+ * `sent`, `status`, `retryAfterMs`), `provider_misconfigured`, `answer_malformed`. None carries a text of the
+ * provider.
  */
 export type Provider = ReturnType<typeof openProvider>;
 
@@ -101,7 +102,8 @@ export function openProvider(registration: Registration, options: { egress: Egre
         execute: issuer.startsWith('http:') ? [oauth.allowInsecureRequests] : [],
       });
       const server = config.serverMetadata();
-      // Asked at a well-known address, the library compares the issuer only for some inputs (RFC 8414 section 3.3).
+      // Asked at a well-known address, the library compares the issuer only for some inputs (RFC 8414 section
+      // 3.3).
       if (server.issuer !== issuer) throw otherIssuer();
       return server;
     } catch (error) {
@@ -319,7 +321,10 @@ export function openProvider(registration: Registration, options: { egress: Egre
       return { ...tokens, captured: { ...exchange.tenant, ...Object.fromEntries(kept), ...tokens.captured } };
     },
 
-    /** Redeems a refresh token. What the answer leaves out is for `mergeTokenSet`. Asks for no more than was granted. */
+    /**
+     * Redeems a refresh token. What the answer leaves out is for `mergeTokenSet`. Asks for no more than was
+     * granted.
+     */
     refresh(tokens: TokenSet, _granted: { scopes: readonly string[] }): Promise<TokenSet> {
       const refreshToken = tokens.refreshToken;
       if (refreshToken === undefined) return Promise.reject(new Refusal('grant_dead'));
@@ -356,7 +361,10 @@ export function openProvider(registration: Registration, options: { egress: Egre
       return profile.credential as CredentialForm;
     },
 
-    /** A typed credential as a token set. @throws Refusal `answer_malformed` (fact `field`) when one is no use. */
+    /**
+     * A typed credential as a token set. @throws Refusal `answer_malformed` (fact `field`) when one is no
+     * use.
+     */
     credential(fields: Readonly<Record<string, Secret>>): TokenSet {
       const wanted = profile.credential?.fields ?? [];
       const captured: Record<string, string> = {};

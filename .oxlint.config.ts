@@ -15,7 +15,8 @@ const LAYERS = [
   ['config', 'sandbox'],
   ['app'],
   ['world'],
-  ['demo', 'cli', 'index'],
+  ['demo'],
+  ['cli', 'index'],
 ] as const;
 
 /** One library, one home (a regular expression over the module name). */
@@ -23,7 +24,7 @@ const HOMES: Record<string, { module: string; parts: string[] }> = {
   'openid-client': { module: '^openid-client$', parts: ['provider', 'callbacks'] },
   undici: { module: '^undici$', parts: ['provider'] },
   keyv: { module: '^keyv$|^@keyv/', parts: ['vault'] },
-  sql: { module: '^node:sqlite$|^pg$|^graphile-worker$', parts: ['store', 'engine'] },
+  sql: { module: '^node:sqlite$|^pg$|^graphile-worker$', parts: ['store', 'engine', 'demo'] },
   mcp: { module: '^@modelcontextprotocol/', parts: ['mcp', 'sandbox'] },
   fastify: { module: '^fastify$|^@fastify/', parts: ['app', 'http', 'mcp', 'callbacks', 'sandbox'] },
   'oidc-provider': { module: '^oidc-provider$', parts: ['sandbox'] },

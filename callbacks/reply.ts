@@ -26,6 +26,16 @@ export function sendOn(parts: PageParts, reply: FastifyReply, path: string): Fas
 /** What a refusal page may say beyond its reason. */
 export type Known = Partial<Omit<RefusedModel, 'site' | 'variant' | 'eventId'>>;
 
+/**
+ * Status of what the server in front of the handlers refused: a form too large, a body that cannot be read. Undefined
+ * for everything else.
+ */
+function requestFault(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('statusCode' in error)) return undefined;
+  const { statusCode } = error;
+  return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500 ? statusCode : undefined;
+}
+
 /** Sends the page of a refusal; anything else is a bug, and its page says so with a number for the operator. */
 export function sendRefusal(
   parts: PageParts,
@@ -35,6 +45,13 @@ export function sendRefusal(
   known: Known = {},
 ): FastifyReply {
   const eventId = randomBytes(6).toString('hex');
+  const fault = requestFault(error);
+  if (fault !== undefined) {
+    parts.meter.count('refusal', { reason: 'form_forged' });
+    parts.log.info('page.refused', { eventId, route: request.routeOptions.url, status: fault });
+    const page = refusedPage({ site: parts.site, variant: 'form-forged', eventId });
+    return sendPage(parts, reply, page, fault);
+  }
   if (!isRefusal(error)) {
     parts.log.error('page.failed', { eventId, route: request.routeOptions.url, error });
     const page = refusedPage({ site: parts.site, variant: 'internal', eventId });

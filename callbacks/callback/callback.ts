@@ -4,14 +4,15 @@
  *
  * 1. `readOnce`: one state, nothing repeated.
  * 2. `loadAttempt`: the attempt of this state, looked up by its hash, at the provider of this redirect URI.
- * 3. `checkBinding`: the browser that pressed *Continue*.
+ * 3. `checkBinding`: the browser that pressed *Continue*. Once nothing can come of the attempt any more, its person
+ *    is enough: they are shown what became of it.
  * 4. `checkPerson`: not somebody else by now.
  * 5. `checkIssuer`: the issuer that was asked (RFC 9207), before the code is sent anywhere.
  * 6. `arrive`: deadline, take exactly once, exchange, account, scopes, seal, commit.
- * 7. `leave`: to a page whose address has no code in it.
+ * 7. On to a page whose address has no code in it, also where the exchange was refused.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Refusal } from '../../src/errors.ts';
+import { isRefusal, Refusal } from '../../src/errors.ts';
 import { samePerson } from '../../src/elicitation/owner.ts';
 import { hashOf } from '../../src/engine/sign-ins.ts';
 import type { ResponseCheck } from '../../src/provider/authorization-response.ts';
@@ -45,10 +46,14 @@ export function callbackRoutes(parts: PageParts, jar: CookieJar, sessions: Sessi
     return attempt;
   }
 
-  function checkBinding(request: FastifyRequest, attempt: Attempt): void {
+  async function checkBinding(request: FastifyRequest, attempt: Attempt): Promise<void> {
     const binding = jar.read(request, attemptCookie(attempt.id));
-    if (binding === undefined || hashOf(binding) !== attempt.bindingHash)
-      throw new Refusal('binding_missing');
+    if (binding !== undefined && hashOf(binding) === attempt.bindingHash) return;
+    // The cookie ends with the attempt. Somebody who comes late or comes back is told so, not sent to another browser.
+    const isOver = attempt.outcome !== null || (await ledger.nowMs()) >= attempt.deadlineMs;
+    const person = (await sessions.peek(request))?.person ?? null;
+    if (isOver && person !== null && samePerson(person.owner, attempt.owner)) return;
+    throw new Refusal('binding_missing');
   }
 
   async function checkPerson(request: FastifyRequest, attempt: Attempt): Promise<void> {
@@ -67,10 +72,16 @@ export function callbackRoutes(parts: PageParts, jar: CookieJar, sessions: Sessi
       const { provider } = request.params as { provider: string };
       const { state, query } = readOnce(request);
       const attempt = await loadAttempt(provider, state);
-      checkBinding(request, attempt);
+      await checkBinding(request, attempt);
       await checkPerson(request, attempt);
       const response = await checkIssuer(attempt, query);
-      await engine.signIns.arrive(attempt, response, query);
+      try {
+        await engine.signIns.arrive(attempt, response, query);
+      } catch (error) {
+        if (!isRefusal(error, 'provider_unavailable')) throw error;
+        // Not decided yet: the outcome's page says so, and after a reload what became of it.
+        parts.log.warn('callback.undecided', { provider, taskId: attempt.taskId, error });
+      }
       return sendOn(parts, reply, pathOf(parts, `/outcome/${attempt.id}`));
     },
   };

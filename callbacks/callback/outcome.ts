@@ -44,8 +44,9 @@ export function outcomeRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
       const provider = providers.get(attempt.provider);
       const { outcome } = attempt;
       const session = await sessions.read(request, reply);
+      // Decided: nothing is left that the cookie would guard.
+      if (outcome !== null) jar.clear(reply, attemptCookie(attempt.id));
       if (outcome?.reason === 'granted') {
-        jar.clear(reply, attemptCookie(attempt.id));
         const connection = await ledger.readConnection(attempt.connectionId);
         const account = connection?.record?.subjectLabel ?? undefined;
         const resumed = Number(outcome.facts['resumed'] ?? 0);

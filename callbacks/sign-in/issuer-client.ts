@@ -3,7 +3,7 @@
  * and the same immutable claim that access tokens are held against (R10). Nothing of the tokens is kept.
  */
 import * as client from 'openid-client';
-import { Refusal } from '../../src/errors.ts';
+import { isRefusal, Refusal, type Reason } from '../../src/errors.ts';
 import { ownerOf, subjectOf, type SubjectClaim } from '../../src/elicitation/owner.ts';
 import type { Secret } from '../../src/secret.ts';
 
@@ -27,7 +27,10 @@ export interface IssuerClient {
   readonly host: string;
   /** @param fresh the person has to prove who they are again. */
   begin(returnTo: string, fresh: boolean): Promise<{ url: URL; pending: PendingSignIn }>;
-  /** @throws Refusal `response_malformed`, `state_unknown`, `issuer_mismatch`, `access_denied`, `provider_unavailable`. */
+  /**
+   * @throws Refusal `access_denied`, `issuer_mismatch`, `response_malformed`, `provider_unavailable`,
+   *   `provider_misconfigured`.
+   */
   finish(query: URLSearchParams, pending: PendingSignIn): Promise<IssuerPerson>;
 }
 
@@ -92,6 +95,9 @@ export function openIssuerClient(options: IssuerClientOptions): IssuerClient {
 
     async finish(query, pending) {
       const config = await configuration();
+      // Before anything is sent anywhere: exactly the issuer that was asked (RFC 9207).
+      const { issuer: asked } = config.serverMetadata();
+      if (query.getAll('iss').some((named) => named !== asked)) throw new Refusal('issuer_mismatch');
       const url = new URL(redirectUri);
       url.search = query.toString();
       let claims: client.IDToken | undefined;
@@ -104,10 +110,7 @@ export function openIssuerClient(options: IssuerClientOptions): IssuerClient {
         });
         claims = tokens.claims();
       } catch (error) {
-        if (error instanceof client.AuthorizationResponseError) {
-          throw new Refusal('access_denied', { cause: error });
-        }
-        throw new Refusal('response_malformed', { cause: error });
+        throw new Refusal(reasonOf(error), { cause: error });
       }
       if (claims === undefined) throw new Refusal('response_malformed');
       const subject = subjectOf(claims, options.subjectClaim);
@@ -117,6 +120,22 @@ export function openIssuerClient(options: IssuerClientOptions): IssuerClient {
       return { owner: ownerOf({ issuer, subject }), label: labelOf(claims) };
     },
   };
+}
+
+/** What went wrong at the issuer: said no, is in trouble, does not know us, or answered what it should not. */
+function reasonOf(error: unknown): Reason {
+  if (error instanceof client.AuthorizationResponseError) {
+    return error.error === 'access_denied' ? 'access_denied' : 'provider_unavailable';
+  }
+  if (error instanceof client.ResponseBodyError) {
+    if (error.status >= 500) return 'provider_unavailable';
+    return error.error === 'invalid_grant' ? 'response_malformed' : 'provider_misconfigured';
+  }
+  for (let one: unknown = error; one instanceof Error; one = one.cause) {
+    if (isRefusal(one)) return one.reason;
+    if (one.cause instanceof Response && one.cause.status >= 500) return 'provider_unavailable';
+  }
+  return 'response_malformed';
 }
 
 /** How the issuer calls the person: for the person's own eyes. */

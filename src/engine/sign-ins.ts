@@ -52,7 +52,8 @@ function random(bytes = 32): string {
 /** How long a second callback waits for the exchange that is under way on its connection. */
 const BUSY_FOR_MS = 15_000;
 
-export type SignIns = ReturnType<typeof openSignIns>;
+/** How soon a sign-in whose account could not be checked is tried again. */
+const AGAIN_AFTER_MS = 5_000;
 
 export function openSignIns(options: {
   ledger: Ledger;
@@ -248,9 +249,19 @@ export function openSignIns(options: {
     } catch (error) {
       log.warn('identity.failed', { provider: attempt.provider, error });
       // Without the check another account could slip in: the sweeper tries again while the deadline lasts.
-      if (before !== null && isRefusal(error, 'provider_unavailable')) throw error;
-      if (before !== null || attempt.sealed?.kind === 'credential')
-        return refuse(attempt, 'answer_malformed');
+      const mayDefer = before !== null && attempt.sealed?.kind === 'tokens';
+      if (mayDefer && isRefusal(error, 'provider_unavailable')) {
+        if ((await ledger.nowMs()) < attempt.deadlineMs) {
+          await ledger.deferAttempt(attempt.stateHash, settings.holder, AGAIN_AFTER_MS);
+          throw error;
+        }
+        return refuse(attempt, 'attempt_lost', { phase: 'lost' });
+      }
+      // A typed key is good only if the provider says so; a key that it refuses is the person's to correct.
+      if (attempt.sealed?.kind === 'credential') {
+        return refuse(attempt, isRefusal(error) ? error.reason : 'answer_malformed');
+      }
+      if (before !== null) return refuse(attempt, 'answer_malformed');
     }
     if (before !== null && account !== undefined && account.subject !== before && !attempt.anyAccount) {
       await forgetToken(attempt, tokens, account.subject);
@@ -268,7 +279,26 @@ export function openSignIns(options: {
     const granted = await ledger.commitGrant({ stateHash: attempt.stateHash, grant, again });
     if (granted.kind === 'used') return settled(attempt);
     meter.count('exchange', { outcome: granted.kind });
+    if (elicitation !== undefined && granted.resumed.length > 0) {
+      meter.time('wait', (await ledger.nowMs()) - elicitation.createdAtMs, {});
+    }
     return { attempt, reason: granted.kind === 'short' ? 'insufficient_scope' : 'granted', granted };
+  }
+
+  /** Finishes an attempt that another holder left behind. */
+  async function takeOver(attempt: Attempt): Promise<void> {
+    const place = placeOf(attempt, attempt.sealed?.kind ?? 'tokens');
+    const found = await grants.recover(place);
+    if (found === undefined) {
+      await refuse(attempt, 'attempt_lost', { phase: 'lost' });
+      return;
+    }
+    const account = { subject: null, label: null };
+    const grant = grants.describe(place, found.tokens, found, account, attempt.scopes);
+    if (attempt.phase === 'exchanging') {
+      await ledger.markExchanged(attempt.stateHash, settings.holder, grant);
+    }
+    await finish({ ...attempt, sealed: grant }, found.tokens);
   }
 
   async function askedOf(attempt: Attempt): Promise<Asked | undefined> {
@@ -385,24 +415,10 @@ export function openSignIns(options: {
       for (const attempt of stale) {
         if (!(await ledger.adoptAttempt(attempt.stateHash, settings.holder, settings.exchangeLeaseMs)))
           continue;
-        const kind = attempt.sealed?.kind ?? 'tokens';
-        const place = placeOf(attempt, kind);
-        const found = await grants.recover(place);
-        if (found === undefined) {
-          await refuse(attempt, 'grant_dead', { phase: 'lost' });
-          continue;
-        }
-        const grant = grants.describe(
-          place,
-          found.tokens,
-          found,
-          { subject: null, label: null },
-          attempt.scopes,
+        // One that cannot be finished now keeps no other from its end; its lease brings it back.
+        await track(takeOver(attempt)).catch((error: unknown) =>
+          log.warn('attempt.unfinished', { provider: attempt.provider, taskId: attempt.taskId, error }),
         );
-        if (attempt.phase === 'exchanging') {
-          await ledger.markExchanged(attempt.stateHash, settings.holder, grant);
-        }
-        await track(finish({ ...attempt, sealed: grant }, found.tokens));
       }
       return stale.length;
     },

@@ -17,6 +17,7 @@ import type { TaskView } from '../store/tasks.ts';
 import type { Caller, Declared } from './caller.ts';
 import type { JobDefinition } from './define.ts';
 import type { Changes } from './changes.ts';
+import type { Meter } from './meter.ts';
 
 /** Something that the client should show to the person now. */
 export interface InputRequest {
@@ -91,6 +92,8 @@ interface Cached {
   readonly view: TaskView;
   readonly inputs: readonly InputRequest[];
   readonly readAtMs: number;
+  /** The last snapshot made of it: the same object while nothing in it has changed. */
+  last?: TaskSnapshot;
 }
 
 const CACHE_FOR_MS = 1_000;
@@ -106,9 +109,10 @@ export function openTasks(options: {
   links: Links;
   changes: Changes;
   settings: TaskSettings;
+  meter: Meter;
   nowMs: () => number;
 }) {
-  const { ledger, links, changes, settings, nowMs } = options;
+  const { ledger, links, changes, settings, meter, nowMs } = options;
   // What was read lately, dropped by every hint about the task: a poller that is faster than its interval costs no
   // read, and never sees anything older than a write of this node.
   const cache = new Map<string, Cached>();
@@ -145,7 +149,7 @@ export function openTasks(options: {
     const generation = changes.generation(taskId);
     const view = await ledger.readTask(taskId);
     if (view === undefined) return undefined;
-    const entry = { view, inputs: await inputsOf(view), readAtMs: atMs };
+    const entry: Cached = { view, inputs: await inputsOf(view), readAtMs: atMs };
     // A write between the reading and now would make this entry old.
     if (changes.generation(taskId) === generation) remember(entry);
     return entry;
@@ -169,10 +173,18 @@ export function openTasks(options: {
     );
   }
 
-  function snapshot({ view, inputs }: Cached): TaskSnapshot {
-    const { task, nowMs: atMs } = view;
+  function snapshot(entry: Cached): TaskSnapshot {
+    const { view, inputs } = entry;
+    const { task } = view;
     const { done, total } = task.progress ?? {};
-    return {
+    const interval = pollIntervalMs({
+      status: task.status,
+      sinceChangeMs: view.nowMs + (nowMs() - entry.readAtMs) - task.updatedAtMs,
+      unanswered: inputs.length > 0,
+      ...(done !== undefined && total !== undefined && total > 0 ? { fraction: done / total } : {}),
+    });
+    if (entry.last?.pollIntervalMs === interval) return entry.last;
+    entry.last = {
       taskId: task.id,
       tool: task.tool,
       status: task.status,
@@ -181,18 +193,14 @@ export function openTasks(options: {
       createdAtMs: task.createdAtMs,
       updatedAtMs: task.updatedAtMs,
       ttlMs: task.ttlMs,
-      pollIntervalMs: pollIntervalMs({
-        status: task.status,
-        sinceChangeMs: atMs - task.updatedAtMs,
-        unanswered: inputs.length > 0,
-        ...(done !== undefined && total !== undefined && total > 0 ? { fraction: done / total } : {}),
-      }),
+      pollIntervalMs: interval,
       rev: task.rev,
       inputs,
       asked: view.asked.map((one) => one.id),
       deadlineMs: task.deadlineMs,
       outcome: task.outcome,
     };
+    return entry.last;
   }
 
   async function owned(caller: Caller, taskId: string): Promise<Cached | undefined> {
@@ -252,6 +260,7 @@ export function openTasks(options: {
       switch (creation.kind) {
         case 'created':
         case 'existing': {
+          if (creation.kind === 'created') meter.count('task_started', { tool: call.job.name });
           const view = await load(creation.task.id);
           if (view === undefined) throw new Error('a task that was just written cannot be read');
           return { created: creation.kind === 'created', task: snapshot(view) };

@@ -122,7 +122,7 @@ export function openBearer(options: BearerOptions): Authenticate {
     if (isIdToken(payload)) throw invalid('It is an ID token.');
     if (payload['cnf'] !== undefined) throw invalid('It is bound to a key.');
     const subject = subjectOf(payload, subjectClaim);
-    if (subject === undefined) throw invalid(`It has no usable "${subjectClaim}".`);
+    if (subject === undefined) throw invalid(`It has no usable ${subjectClaim}.`);
     const clientId = clientOf(payload) ?? options.clientIdWhenMissing;
     if (clientId === undefined) throw invalid('It names no client.');
     const scopes = scopesOf(payload);
@@ -176,7 +176,7 @@ function unverified(error: unknown): unknown {
   if (error instanceof Refusal) return error;
   if (error instanceof errors.JWTExpired) return invalid('It is expired.', error);
   if (error instanceof errors.JWTClaimValidationFailed) {
-    return invalid(`Its "${error.claim}" is not accepted.`, error);
+    return invalid(`Its ${error.claim} is not accepted.`, error);
   }
   if (
     error instanceof errors.JWKSTimeout ||

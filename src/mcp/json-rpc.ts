@@ -74,6 +74,11 @@ export function resultText(id: RpcId, result: JsonObject): string {
   return JSON.stringify({ jsonrpc: '2.0', id, result });
 }
 
+/** The same, for a result that is a JSON text already. */
+export function resultTextOf(id: RpcId, result: string): string {
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
+}
+
 /** The text of an error answer. Without an id when none could be read (basic/index, "Error Responses"). */
 export function errorText(id: RpcId | undefined, { code, message, data }: WireError): string {
   const error = { code, message, ...(data === undefined ? {} : { data }) };

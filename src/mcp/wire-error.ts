@@ -38,7 +38,6 @@ export function wireError({ reason, message, facts }: Refusal): WireError {
     case 'job_unknown':
     case 'task_cancelled':
     case 'too_many_tasks':
-    case 'task_cancelled':
       return at(200, TASK_ERROR_CODES[reason]);
     case 'job_failed':
       return at(200, INTERNAL_ERROR);

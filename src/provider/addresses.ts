@@ -1,5 +1,5 @@
 /** Addresses that a server has no business in: private, loopback, link-local, metadata, and what maps onto them. */
-import { BlockList, isIPv6 } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 
 const blocked = new BlockList();
 // RFC 6890 and its updates; 169.254.0.0/16 holds the metadata services of clouds.
@@ -8,6 +8,8 @@ for (const [net, bits] of [
   ['10.0.0.0', 8],
   ['100.64.0.0', 10],
   ['127.0.0.0', 8],
+  // Azure's platform services answer at a public address.
+  ['168.63.129.16', 32],
   ['169.254.0.0', 16],
   ['172.16.0.0', 12],
   ['192.0.0.0', 24],
@@ -44,7 +46,9 @@ for (const [net, bits] of [
  */
 export function isPublicAddress(address: string): boolean {
   const plain = address.split('%')[0] ?? address;
-  if (!isIPv6(plain)) return !blocked.check(plain, 'ipv4');
+  const family = isIP(plain);
+  if (family === 0) return false;
+  if (family === 4) return !blocked.check(plain, 'ipv4');
   if (/^::(?:ffff:)?(?:\d+\.|[\da-f]{1,4}:[\da-f]{1,4}$)/i.test(plain)) return false;
   return !blocked.check(plain, 'ipv6');
 }

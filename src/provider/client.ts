@@ -7,20 +7,12 @@ import { Refusal } from '../errors.ts';
 import { Secret, secret } from '../secret.ts';
 import { retryAfterMs } from './api-answer.ts';
 import { checkAuthorizationResponse, type ResponseCheck } from './authorization-response.ts';
+import { clientAuthentication, type Registration } from './client-authentication.ts';
 import type { Egress } from './egress.ts';
-import type { Profile } from './profile.ts';
-import { readTokenAnswer, type TokenAnswer } from './token-answer.ts';
+import { identify, type Identity } from './identity.ts';
+import { revokeTokens } from './revocation.ts';
+import { readTokenAnswer, type Redeemed, type TokenAnswer } from './token-answer.ts';
 import type { TokenSet } from './token-set.ts';
-
-/** The client registered at a provider. */
-export interface Registration {
-  /** Name in the configuration. */
-  readonly id: string;
-  readonly profile: Profile;
-  readonly clientId: string;
-  readonly clientSecret: Secret | null;
-  readonly clientKey: oauth.CryptoKey | null;
-}
 
 /** An authorization request. */
 export interface AuthorizationRequest {
@@ -43,12 +35,6 @@ export interface CodeExchange {
   /** The authorization response, for values that the profile captures. */
   readonly params: URLSearchParams;
   readonly tenant: Readonly<Record<string, string>>;
-}
-
-/** Who the tokens belong to at the provider. */
-export interface Identity {
-  readonly subject: string;
-  readonly label?: string | undefined;
 }
 
 /** A form that asks for a credential. */
@@ -76,6 +62,9 @@ export function openProvider(registration: Registration, options: { egress: Egre
   const { profile, clientId } = registration;
   const { egress, wallMs } = options;
   const issuer = profile.issuer ?? `urn:keyturn:provider:${registration.id}`;
+  /** RFC 8707 section 2: at the authorization endpoint and at the token endpoint alike. */
+  const resource: Record<string, string> =
+    profile.resource === undefined ? {} : { resource: profile.resource };
   let found: { at: number; metadata: Promise<oauth.ServerMetadata> } | undefined;
 
   function staticMetadata(): oauth.ServerMetadata {
@@ -121,35 +110,15 @@ export function openProvider(registration: Registration, options: { egress: Egre
     }
   }
 
-  function authentication(): oauth.ClientAuth {
-    const id = registration.clientSecret?.reveal() ?? '';
-    switch (profile.clientAuthentication) {
-      case 'none':
-        return oauth.None();
-      case 'client_secret_post':
-        return oauth.ClientSecretPost(id);
-      case 'client_secret_basic':
-        return oauth.ClientSecretBasic(id);
-      case 'client_secret_basic_raw':
-        // Servers that do not decode: the strict form-encoding of RFC 6749 section 2.3.1 fails there.
-        return (_server, _client, _body, headers) => {
-          headers.set('authorization', `Basic ${Buffer.from(`${clientId}:${id}`).toString('base64')}`);
-        };
-      case 'private_key_jwt': {
-        if (registration.clientKey === null) throw new Refusal('provider_misconfigured');
-        return oauth.PrivateKeyJwt(registration.clientKey);
-      }
-    }
-  }
-
   /** A configuration whose token calls go through the reading of answers; what was read is left in `seen`. */
   async function configuration(
     seen: { answer?: TokenAnswer; status?: number; retryMs?: number | undefined },
-    refresh: boolean,
+    redeemed: Redeemed,
   ) {
     const server = { ...(await metadata()) };
-    if (refresh && profile.refreshEndpoint !== undefined) server.token_endpoint = profile.refreshEndpoint;
-    const config = new oauth.Configuration(server, clientId, undefined, authentication());
+    if (redeemed === 'refresh token' && profile.refreshEndpoint !== undefined)
+      server.token_endpoint = profile.refreshEndpoint;
+    const config = new oauth.Configuration(server, clientId, undefined, clientAuthentication(registration));
     config.timeout = 30;
     if ((server.token_endpoint ?? '').startsWith('http:')) oauth.allowInsecureRequests(config);
     config[oauth.customFetch] = async (url, init) => {
@@ -162,7 +131,7 @@ export function openProvider(registration: Registration, options: { egress: Egre
         contentType: response.headers.get('content-type') ?? '',
         body: await response.text(),
       };
-      const answer = readTokenAnswer(profile, raw);
+      const answer = readTokenAnswer(profile, redeemed, raw);
       seen.answer = answer;
       if (answer.kind !== 'tokens') throw new Refusal('answer_malformed');
       // The library validates the rest: ID token, nonce, audience.
@@ -190,11 +159,11 @@ export function openProvider(registration: Registration, options: { egress: Egre
   }
 
   async function redeem(
-    refresh: boolean,
+    redeemed: Redeemed,
     grant: (config: oauth.Configuration) => Promise<unknown>,
   ): Promise<TokenSet> {
     const seen: { answer?: TokenAnswer; status?: number; retryMs?: number | undefined } = {};
-    const config = await configuration(seen, refresh);
+    const config = await configuration(seen, redeemed);
     const receivedFrom = wallMs();
     try {
       await grant(config);
@@ -262,7 +231,7 @@ export function openProvider(registration: Registration, options: { egress: Egre
 
     /** The address that *Continue* leads to: code, PKCE S256, state, and nonce where OIDC. */
     async authorizationRequest(request: AuthorizationRequest): Promise<URL> {
-      const config = await configuration({}, false);
+      const config = await configuration({}, 'code');
       const server = config.serverMetadata();
       if (server.authorization_endpoint === undefined) throw new Refusal('provider_misconfigured');
       const parameters: Record<string, string> = {
@@ -273,9 +242,10 @@ export function openProvider(registration: Registration, options: { egress: Egre
         code_challenge: request.codeChallenge,
         code_challenge_method: 'S256',
         ...(request.nonce === undefined ? {} : { nonce: request.nonce }),
-        ...(profile.resource === undefined ? {} : { resource: profile.resource }),
+        ...resource,
       };
-      const scopes = profile.oidc ? ['openid', ...request.scopes] : request.scopes;
+      const openid = profile.oidc ? ['openid'] : [];
+      const scopes = [...openid, ...profile.alwaysScopes, ...request.scopes];
       if (scopes.length > 0) {
         parameters[profile.scopeParameter] = [...new Set(scopes)].join(profile.scopeSeparator);
       }
@@ -297,7 +267,8 @@ export function openProvider(registration: Registration, options: { egress: Egre
       const advertised = profile.discovery
         ? (await metadata()).authorization_response_iss_parameter_supported === true
         : false;
-      return checkAuthorizationResponse(profile, query, { ...expected, advertised });
+      const { clientSecret } = registration;
+      return checkAuthorizationResponse(profile, query, { ...expected, advertised, clientSecret });
     },
 
     /** Redeems a code: once, never again. */
@@ -308,7 +279,7 @@ export function openProvider(registration: Registration, options: { egress: Egre
       url.searchParams.set('state', 'checked');
       const issued = exchange.params.get('iss');
       if (issued !== null) url.searchParams.set('iss', issued);
-      const tokens = await redeem(false, (config) =>
+      const tokens = await redeem('code', (config) =>
         oauth.authorizationCodeGrant(
           config,
           url,
@@ -317,10 +288,10 @@ export function openProvider(registration: Registration, options: { egress: Egre
             expectedState: 'checked',
             ...(exchange.nonce === undefined ? {} : { expectedNonce: exchange.nonce, idTokenExpected: true }),
           },
-          profile.tokenParameters,
+          { ...profile.tokenParameters, ...resource },
         ),
       );
-      const kept = profile.capture.flatMap((name) => {
+      const kept = profile.captureFromResponse.flatMap((name) => {
         const value = exchange.params.get(name);
         return value === null ? [] : [[name, value] as const];
       });
@@ -331,29 +302,22 @@ export function openProvider(registration: Registration, options: { egress: Egre
     refresh(tokens: TokenSet, _granted: { scopes: readonly string[] }): Promise<TokenSet> {
       const refreshToken = tokens.refreshToken;
       if (refreshToken === undefined) return Promise.reject(new Refusal('grant_dead'));
-      return redeem(true, (config) =>
-        oauth.refreshTokenGrant(config, refreshToken.reveal(), profile.refresh.parameters),
+      return redeem('refresh token', (config) =>
+        oauth.refreshTokenGrant(config, refreshToken.reveal(), {
+          ...profile.refresh.parameters,
+          ...resource,
+        }),
       );
     },
 
-    /** Tells the provider that the tokens are not needed any more (RFC 7009). */
-    async revoke(tokens: TokenSet): Promise<'revoked' | 'unsupported'> {
-      const { revocation } = profile;
-      if (revocation === undefined) return 'unsupported';
-      const token = (tokens.refreshToken ?? tokens.accessToken).reveal();
-      if (revocation.kind === 'bearer-post') {
-        const answer = await egress.fetch(revocation.endpoint, {
-          method: 'POST',
-          headers: { authorization: `Bearer ${tokens.accessToken.reveal()}` },
-        });
-        return answer.ok ? 'revoked' : 'unsupported';
-      }
-      const server = { ...(await metadata()), revocation_endpoint: revocation.endpoint };
-      const config = new oauth.Configuration(server, clientId, undefined, authentication());
-      if (revocation.endpoint.startsWith('http:')) oauth.allowInsecureRequests(config);
-      config[oauth.customFetch] = (url, init) => egress.fetch(url, init as RequestInit);
-      await oauth.tokenRevocation(config, token);
-      return 'revoked';
+    /**
+     * Tells the provider that the tokens are not needed any more, in its own way.
+     *
+     * @returns `unsupported` when it has none.
+     * @throws Refusal `provider_unavailable` (facts `sent`, `status`).
+     */
+    revoke(tokens: TokenSet): Promise<'revoked' | 'unsupported'> {
+      return revokeTokens(registration, tokens, egress);
     },
 
     /**
@@ -361,26 +325,8 @@ export function openProvider(registration: Registration, options: { egress: Egre
      *
      * @throws Refusal `provider_unavailable`, `grant_dead`, `answer_malformed`.
      */
-    async identity(tokens: TokenSet): Promise<Identity | undefined> {
-      const { identity, api } = profile;
-      if (identity === undefined) return undefined;
-      const answer = await egress.fetch(identity.url, {
-        method: identity.method,
-        headers: {
-          accept: 'application/json',
-          'user-agent': 'keyturn',
-          ...api.headers,
-          [api.header]: `${api.scheme} ${tokens.accessToken.reveal()}`.trim(),
-        },
-      });
-      if (answer.status === 401 || answer.status === 403) throw new Refusal('grant_dead');
-      if (!answer.ok)
-        throw new Refusal('provider_unavailable', { facts: { status: answer.status, sent: true } });
-      const body = (await answer.json().catch(() => undefined)) as unknown;
-      const subject = memberAt(body, identity.subject);
-      if (subject === undefined) throw new Refusal('answer_malformed', { facts: { problem: 'identity' } });
-      const label = identity.label === undefined ? undefined : memberAt(body, identity.label);
-      return { subject, ...(label === undefined ? {} : { label }) };
+    identity(tokens: TokenSet): Promise<Identity | undefined> {
+      return identify(profile, tokens, egress, wallMs());
     },
 
     /** The form of a provider without OAuth. */
@@ -389,24 +335,22 @@ export function openProvider(registration: Registration, options: { egress: Egre
       return profile.credential as CredentialForm;
     },
 
-    /** A typed credential as a token set. @throws Refusal `answer_malformed` when a field is empty. */
+    /** A typed credential as a token set. @throws Refusal `answer_malformed` (fact `field`) when one is no use. */
     credential(fields: Readonly<Record<string, Secret>>): TokenSet {
-      const texts = Object.entries(fields).map(([name, value]) => [name, value.reveal()] as const);
-      const key = fields['key'] ?? Object.values(fields)[0];
-      if (key === undefined || key.reveal() === '') throw new Refusal('answer_malformed');
-      const others = texts.filter(([name]) => fields[name] !== key);
-      return { accessToken: key, captured: Object.fromEntries(others) };
+      const wanted = profile.credential?.fields ?? [];
+      const captured: Record<string, string> = {};
+      let key: Secret | undefined;
+      for (const { name, kind, isOptional } of wanted) {
+        const text = fields[name]?.reveal().trim() ?? '';
+        if (text === '' && isOptional === true) continue;
+        // A key stands in a header: visible ASCII. The rest stands beside it in the ledger.
+        const good = kind === 'secret' ? /^[\x21-\x7e]+$/.test(text) : text !== '';
+        if (!good) throw new Refusal('answer_malformed', { facts: { field: name } });
+        if (kind === 'secret') key = secret(text);
+        else captured[name] = text;
+      }
+      if (key === undefined) throw new Refusal('answer_malformed', { facts: { field: 'key' } });
+      return { accessToken: key, captured };
     },
   };
-}
-
-/** A member at a path such as `data.id`, as text. */
-function memberAt(value: unknown, path: string): string | undefined {
-  let current = value;
-  for (const name of path.split('.')) {
-    if (typeof current !== 'object' || current === null) return undefined;
-    current = (current as Record<string, unknown>)[name];
-  }
-  if (typeof current === 'number') return String(current);
-  return typeof current === 'string' && current !== '' ? current : undefined;
 }

@@ -30,7 +30,19 @@ export function providerSettings<Source extends z.ZodType>(secretSource: Source)
         return z.NEVER;
       }
       const merged = { ...preset, ...value.profile };
-      const filled = fill(merged, value.tenant) as ProfileInput;
+      const tenant = { ...value.tenant };
+      for (const [name, { hint, default: usual }] of Object.entries(merged.tenant ?? {})) {
+        if (tenant[name] !== undefined) continue;
+        if (usual === undefined) problem(['tenant', name], `is missing: ${hint}`);
+        else tenant[name] = usual;
+      }
+      for (const name of Object.keys(value.tenant)) {
+        if (!JSON.stringify(merged).includes(`{${name}}`)) {
+          problem(['tenant', name], 'stands nowhere in the profile; check its spelling');
+        }
+      }
+      if (context.issues.length > 0) return z.NEVER;
+      const filled = fill(merged, tenant) as ProfileInput;
       const parsed = profileSchema.safeParse(filled);
       if (!parsed.success) {
         for (const issue of parsed.error.issues) {

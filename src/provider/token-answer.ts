@@ -4,7 +4,11 @@
  * that is not there is never made up. Pure.
  */
 import { parseScopes } from '../elicitation/scopes.ts';
+import { parseJson, textAt } from './answer-path.ts';
 import type { Profile } from './profile.ts';
+
+/** What was redeemed. The rules are the same; some providers put the answer elsewhere or name a dead grant otherwise. */
+export type Redeemed = 'code' | 'refresh token';
 
 /** What came back. */
 export interface RawAnswer {
@@ -50,7 +54,9 @@ const MISCONFIGURED = [
   'bad_client_secret',
   'invalid_client_id',
   'bad_redirect_uri',
+  'invalid_request',
 ];
+const TRANSIENT = ['temporarily_unavailable', 'server_error', 'slow_down', 'ratelimited', 'rate_limited'];
 
 type Fields = Record<string, unknown>;
 
@@ -61,17 +67,34 @@ function isObject(value: unknown): value is Fields {
 /** Reads the body as JSON or, where a provider sends that, as a form. */
 function fieldsOf({ contentType, body }: RawAnswer): Fields | undefined {
   const text = body.replace(/^\uFEFF/, '').trim();
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return isObject(parsed) ? parsed : undefined;
-  } catch {
-    const looksLikeForm = contentType.includes('x-www-form-urlencoded') || /^[\w.-]+=[^<>{}]*$/.test(text);
-    return looksLikeForm && text.includes('=') ? Object.fromEntries(new URLSearchParams(text)) : undefined;
-  }
+  const parsed = parseJson(text);
+  if (parsed !== undefined) return isObject(parsed) ? parsed : undefined;
+  const looksLikeForm = contentType.includes('x-www-form-urlencoded') || /^[\w.-]+=[^<>{}]*$/.test(text);
+  return looksLikeForm && text.includes('=') ? Object.fromEntries(new URLSearchParams(text)) : undefined;
 }
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value : undefined;
+}
+
+/** A token that can stand in a header (RFC 6750 section 2.1, and what providers make of it): visible ASCII. */
+function tokenOf(value: unknown): string | undefined {
+  return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value) ? value : undefined;
+}
+
+/** Granted scopes: a text with any separator, or a list (`scope`, `scopes`). */
+function scopesOf(fields: Fields): string[] | undefined {
+  const given = fields['scope'] ?? fields['scopes'];
+  if (Array.isArray(given)) return parseScopes(given.filter((one) => typeof one === 'string').join(' '));
+  const text = textOf(given);
+  return text === undefined ? undefined : parseScopes(text);
+}
+
+/** Whether an answer with a good status carries an error all the same. */
+function saysError(fields: Fields, okMember: string | undefined): boolean {
+  const { error } = fields;
+  if (okMember !== undefined && fields[okMember] === false) return true;
+  return error !== undefined && error !== null && error !== '' && error !== false;
 }
 
 function expiryOf(value: unknown): number | undefined {
@@ -92,53 +115,61 @@ function word(code: string | undefined): string {
   return code !== undefined && /^[\w.-]{1,64}$/.test(code) ? code : 'unnamed';
 }
 
-function judgeError(profile: Profile, status: number, code: string | undefined): TokenAnswer {
+function judgeError(
+  profile: Profile,
+  redeemed: Redeemed,
+  status: number,
+  code: string | undefined,
+): TokenAnswer {
   const name = word(code);
-  if (status === 429 || status >= 500) {
-    // An outage that speaks of a dead grant is still an outage.
-    return { kind: 'later', code: name };
-  }
+  // An outage that speaks of a dead grant is still an outage.
+  if (isOutage(status)) return { kind: 'later', code: name };
   if (profile.errors.transient.includes(name)) return { kind: 'later', code: name };
-  if (DEAD.includes(name) || profile.errors.dead.includes(name)) return { kind: 'dead', code: name };
+  // Before the common list: Atlassian answers `unauthorized_client` for a refresh token that is over.
+  if (redeemed === 'refresh token' && profile.errors.dead.includes(name)) return { kind: 'dead', code: name };
+  if (DEAD.includes(name)) return { kind: 'dead', code: name };
   if (MISCONFIGURED.includes(name)) return { kind: 'misconfigured', code: name };
-  if (
-    ['temporarily_unavailable', 'server_error', 'slow_down', 'ratelimited', 'rate_limited'].includes(name)
-  ) {
-    return { kind: 'later', code: name };
-  }
-  if (name === 'invalid_request') return { kind: 'misconfigured', code: name };
+  if (TRANSIENT.includes(name)) return { kind: 'later', code: name };
   return { kind: 'malformed', problem: `error ${name} with status ${status}` };
 }
 
+function isOutage(status: number): boolean {
+  return status === 408 || status === 425 || status === 429 || status >= 500;
+}
+
 /** Reads an answer of the token endpoint. */
-export function readTokenAnswer(profile: Profile, raw: RawAnswer): TokenAnswer {
+export function readTokenAnswer(profile: Profile, redeemed: Redeemed, raw: RawAnswer): TokenAnswer {
   const outer = fieldsOf(raw);
   const good = raw.status === 200 || raw.status === 201;
   if (outer === undefined) {
-    if (raw.status === 429 || raw.status >= 500) return { kind: 'later', code: `status_${raw.status}` };
+    if (isOutage(raw.status)) return { kind: 'later', code: `status_${raw.status}` };
     return { kind: 'malformed', problem: `status ${raw.status} without a readable body` };
   }
-  const { okMember, within } = profile.answer;
-  if (!good) return judgeError(profile, raw.status, errorCodeOf(outer));
-  if ((okMember !== undefined && outer[okMember] === false) || textOf(outer['error']) !== undefined) {
-    return judgeError(profile, 400, errorCodeOf(outer));
-  }
+  const { okMember, tokenType, refreshWithin } = profile.answer;
+  if (!good) return judgeError(profile, redeemed, raw.status, errorCodeOf(outer));
+  if (saysError(outer, okMember)) return judgeError(profile, redeemed, 400, errorCodeOf(outer));
+  const elsewhere = redeemed === 'refresh token' && refreshWithin !== undefined;
+  const within = elsewhere ? (refreshWithin ?? undefined) : profile.answer.within;
   const inner = within === undefined ? outer : outer[within];
   if (!isObject(inner)) return { kind: 'malformed', problem: `no member "${within ?? ''}"` };
-  const accessToken = textOf(inner['access_token']);
+  const named = textOf(inner['token_type']);
+  if (tokenType !== undefined && named !== undefined && named.toLowerCase() !== tokenType.toLowerCase()) {
+    return { kind: 'malformed', problem: `not a token of the type "${tokenType}"` };
+  }
+  const accessToken = tokenOf(inner['access_token']);
   if (accessToken === undefined) return { kind: 'malformed', problem: 'no access token' };
-  const scope = textOf(inner['scope']);
   const captured = Object.fromEntries(
     profile.capture.flatMap((name) => {
-      const value = textOf(outer[name]) ?? textOf(inner[name]);
+      const value = textAt(outer, name) ?? textAt(inner, name);
       return value === undefined ? [] : [[name, value]];
     }),
   );
   return {
     kind: 'tokens',
     accessToken,
+    // It travels in bodies only: any text will do.
     refreshToken: textOf(inner['refresh_token']),
-    scopes: scope === undefined ? undefined : parseScopes(scope),
+    scopes: scopesOf(inner),
     expiresInSeconds: expiryOf(inner['expires_in']),
     idToken: textOf(inner['id_token']),
     captured,

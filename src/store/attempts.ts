@@ -50,7 +50,7 @@ export interface Granted {
   readonly ownTaskOver: boolean;
   /** Scopes that the person did not give. */
   readonly missing: readonly string[];
-  /** The new question, when scopes are missing and may be asked for once more (D10). */
+  /** The question that asks for what is missing once more, if it may be asked (D10). */
   readonly askedAgain: Elicitation | null;
 }
 
@@ -205,7 +205,11 @@ export function attemptLedger(engine: SqlEngine) {
           return { kind: 'over', attempt, reason };
         };
         if (nowMs >= attempt.deadlineMs) return refuse('deadline_passed');
-        const done = elicitation.outcome === 'granted' || satisfies(connection, elicitation, approved);
+        // A cancelled task is cancelled, whatever the connection has become since.
+        if (current?.status === 'cancelled') return refuse('link_over');
+        const isWaiting = current?.status === 'input_required';
+        const done =
+          elicitation.outcome === 'granted' || (isWaiting && satisfies(connection, elicitation, approved));
         if (done && current !== undefined) {
           await wakeWaiters(queries, connection);
           await setPhase(queries, take.stateHash, 'granted', {
@@ -214,7 +218,7 @@ export function attemptLedger(engine: SqlEngine) {
           });
           return { kind: 'satisfied', attempt };
         }
-        if (current?.status !== 'input_required') return refuse('link_over');
+        if (!isWaiting) return refuse('link_over');
         const other = await queries.get<{ lease_until: number }>(
           `SELECT lease_until FROM attempts WHERE connection_id = ? AND phase IN ('exchanging', 'exchanged')
              AND lease_until > keyturn_now() AND state_hash <> ? LIMIT 1`,
@@ -313,11 +317,13 @@ export function attemptLedger(engine: SqlEngine) {
         let current = connection;
         let resumed: string[] = [];
         await approve(queries, connection, elicitation.clientId);
+        // Granted meanwhile by a newer sign-in: that one is current, this one comes late (R7).
+        const isLate = elicitation.outcome === 'granted' && connection.status === 'active';
         // A generation that this very wait judged dead protects nothing: what it asked for replaces it.
         const judgedDead =
           elicitation.judgedGeneration === connection.generation &&
           missingScopes(elicitation.scopes, commit.grant.scopes).length === 0;
-        if (judgedDead || mayReplace(connection, commit.grant)) {
+        if (!isLate && (judgedDead || mayReplace(connection, commit.grant))) {
           ({ connection: current, resumed } = await swing(queries, connection, commit.grant));
         } else {
           await orphan(queries, commit.grant.recordKey);
@@ -330,12 +336,24 @@ export function attemptLedger(engine: SqlEngine) {
         const ownTaskOver = over && !resumed.includes(attempt.taskId) && task?.status !== 'working';
         let askedAgain: Elicitation | null = null;
         if (missing.length > 0 && !over && task !== undefined && task.deadlineMs !== null) {
+          // Every open link of this question is answered by it, except one that forces consent already.
           await queries.run(
             `UPDATE elicitations SET finished_at = keyturn_now(), outcome = 'short', reask_at = NULL
-             WHERE id = ? AND finished_at IS NULL`,
+             WHERE task_id = ? AND name = ? AND finished_at IS NULL AND (id = ? OR force_consent = 0)`,
+            task.id,
+            elicitation.name,
             elicitation.id,
           );
-          if (!elicitation.forceConsent && commit.again !== null) {
+          // Once, however many tabs and links come back short (D10).
+          const forced = await queries.get<ElicitationRow>(
+            `SELECT * FROM elicitations WHERE task_id = ? AND name = ? AND force_consent = 1
+               AND finished_at IS NULL LIMIT 1`,
+            task.id,
+            elicitation.name,
+          );
+          if (!elicitation.forceConsent && forced !== undefined) {
+            askedAgain = toElicitation(forced);
+          } else if (!elicitation.forceConsent && commit.again !== null) {
             askedAgain = await insertElicitation(
               queries,
               task,
@@ -391,6 +409,18 @@ export function attemptLedger(engine: SqlEngine) {
         );
         return rows.map(toAttempt);
       }),
+
+    /** Puts off an attempt that cannot be finished now: other sign-ins of its connection do not wait for it. */
+    deferAttempt: (stateHash: string, holder: string, forMs: number): Promise<boolean> =>
+      engine.write(
+        async (queries) =>
+          (await queries.run(
+            `UPDATE attempts SET lease_until = keyturn_now() + ? WHERE state_hash = ? AND phase = 'exchanged' AND holder = ?`,
+            forMs,
+            stateHash,
+            holder,
+          )) > 0,
+      ),
 
     /** Takes over an attempt whose holder vanished. */
     adoptAttempt: (stateHash: string, holder: string, leaseMs: number): Promise<boolean> =>

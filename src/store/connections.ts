@@ -367,6 +367,14 @@ export function connectionLedger(engine: SqlEngine) {
           connectionId,
         );
         await queries.run(`DELETE FROM approvals WHERE connection_id = ?`, connectionId);
+        // A sign-in that began before must not bring the connection back: its person starts a new one.
+        const underWay = await queries.all<{ record_key: string }>(
+          `UPDATE attempts SET phase = 'refused', outcome = ?, holder = NULL, lease_until = NULL
+           WHERE connection_id = ? AND phase IN ('started', 'exchanging', 'exchanged') RETURNING record_key`,
+          JSON.stringify({ reason: 'attempt_lost', facts: { by } }),
+          connectionId,
+        );
+        for (const attempt of underWay) await orphan(queries, attempt.record_key);
         await record(queries, {
           event: 'connection.revoked',
           owner: connection.owner,

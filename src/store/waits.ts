@@ -294,6 +294,7 @@ export function waitLedger(engine: SqlEngine) {
           const applied = await apply(queries, task, elicitation, effect, answer, nowMs, problems);
           if (applied) taken.push(key);
         }
+        if (Object.keys(problems).length > 0) await tellProblems(queries, taskId, problems);
         return { taken, problems };
       }),
 
@@ -358,6 +359,22 @@ export function waitLedger(engine: SqlEngine) {
         return true;
       }),
   };
+}
+
+/** The message of a task whose answer did not fit: an acknowledgement of the protocol has no room for it. */
+async function tellProblems(
+  queries: Queries,
+  taskId: string,
+  problems: Readonly<Record<string, readonly string[]>>,
+): Promise<void> {
+  const told = Object.entries(problems).map(([key, found]) => `"${key}": ${found.join('; ')}.`);
+  const changed = await queries.run(
+    `UPDATE tasks SET status_message = ?, rev = rev + 1, updated_at = keyturn_now()
+     WHERE id = ? AND status = 'input_required'`,
+    `An answer does not fit; the question stays open. ${told.join(' ')}`,
+    taskId,
+  );
+  if (changed > 0) await queries.hint({ kind: 'task', taskId });
 }
 
 async function apply(

@@ -106,7 +106,8 @@ export async function openRig(options: RigOptions): Promise<Rig> {
     wallMs,
     nowMs,
   });
-  const app = Fastify({ forceCloseConnections: 'idle' });
+  // A connection that a client has opened and not used yet would hold up the end for a minute.
+  const app = Fastify({ forceCloseConnections: true });
   await mountMcp(app, {
     resource: {
       publicUrl,

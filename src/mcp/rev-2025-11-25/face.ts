@@ -9,9 +9,7 @@ import { isRefusal } from '../../errors.ts';
 import type { LegacyFace, LegacyInput } from '../endpoint.ts';
 import { isResponse, takeAnswer, type Response as RpcResponse } from './answers.ts';
 import { readClient } from './client.ts';
-import { checkCompanionNames } from './companion.ts';
 import { openDeliveries, type Deliveries } from './deliveries.ts';
-import { NO_DELIVERY } from './delivery.ts';
 import { headerOf, openExchange, sendResponse, webRequest } from './exchange.ts';
 import { legacyParts, type LegacyOptions, type LegacyParts } from './parts.ts';
 import { isRevision, REVISIONS } from './revisions.ts';
@@ -37,8 +35,7 @@ interface Kept {
 
 /** Opens the face. @throws Refusal `configuration_invalid`. */
 export function openLegacyFace(options: LegacyOptions): HandshakeFace {
-  const parts = legacyParts(options, { delivery: NO_DELIVERY });
-  checkCompanionNames(parts.companions, parts.catalogue);
+  const parts = legacyParts(options);
   const kept: Kept = { sessions: openSessions(parts), deliveries: openDeliveries(parts.settings.lingerMs) };
 
   return {
@@ -67,17 +64,16 @@ async function route(parts: LegacyParts, kept: Kept, input: LegacyInput): Promis
     const supported = Object.keys(REVISIONS).join(', ');
     return fault(reply, 400, TRANSPORT_FAULT, `Unsupported protocol version (supported: ${supported})`);
   }
-  const id = headerOf(request, 'mcp-session-id');
-  if (id === undefined) {
-    if (request.method !== 'POST' || !isInitialize(body)) {
-      return fault(reply, 400, TRANSPORT_FAULT, 'Mcp-Session-Id header is required');
-    }
+  if (request.method === 'POST' && isInitialize(body)) {
+    // Clients come back with the id of a session that is over and introduce themselves again: a new session it is.
     const client = readClient(body.params);
     const session = await sessions.start(caller, client);
     // A revision that is not spoken here is answered with the one that is.
     const params = { ...(body.params as object), protocolVersion: client.revision };
     return await pass(kept, session, input, { ...body, params });
   }
+  const id = headerOf(request, 'mcp-session-id');
+  if (id === undefined) return fault(reply, 400, TRANSPORT_FAULT, 'Mcp-Session-Id header is required');
   const session = await sessions.find(caller, id);
   if (session === undefined) return fault(reply, 404, SESSION_UNKNOWN, 'Session not found');
   if (request.method === 'DELETE') {

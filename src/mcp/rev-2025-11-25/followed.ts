@@ -20,6 +20,8 @@ interface Following {
   /** Whether the client knows the task. */
   readonly related: boolean;
   readonly progressToken: string | number | undefined;
+  /** Tells what is new. */
+  readonly look: () => void;
   readonly stop: () => void;
 }
 
@@ -82,7 +84,8 @@ export function openFollowed(
       }
     }
 
-    return { related, progressToken, stop: tasks.watch(taskId, () => void look()) };
+    const tellNews = (): void => void look();
+    return { related, progressToken, look: tellNews, stop: tasks.watch(taskId, tellNews) };
   }
 
   return {
@@ -104,8 +107,12 @@ export function openFollowed(
       paused.set(taskId, (paused.get(taskId) ?? 0) + 1);
       return () => {
         const left = (paused.get(taskId) ?? 1) - 1;
-        if (left === 0) paused.delete(taskId);
-        else paused.set(taskId, left);
+        if (left > 0) {
+          paused.set(taskId, left);
+          return;
+        }
+        paused.delete(taskId);
+        following.get(taskId)?.look();
       };
     },
 

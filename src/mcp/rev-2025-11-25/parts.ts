@@ -3,8 +3,8 @@ import type { Tasks } from '../../engine/tasks.ts';
 import type { Log } from '../../log.ts';
 import type { Keyring } from '../../vault/keyring.ts';
 import type { Catalogue } from '../catalogue.ts';
-import type { Companions } from './companion.ts';
-import type { Delivery } from './delivery.ts';
+import { checkCompanionNames, type Companions } from './companion.ts';
+import { NO_DELIVERY, type Delivery } from './delivery.ts';
 import { openPrompts, type Prompts } from './prompts.ts';
 
 /** Lengths and limits. Milliseconds, counts. */
@@ -72,12 +72,12 @@ export interface LegacyParts extends Required<Omit<LegacyOptions, 'settings' | '
   readonly prompts: Prompts;
 }
 
-/** Fills in what was left out. */
-export function legacyParts(options: LegacyOptions, defaults: { delivery: Delivery }): LegacyParts {
-  return {
+/** Fills in what was left out. @throws Refusal `configuration_invalid` when a tool has a companion's name. */
+export function legacyParts(options: LegacyOptions): LegacyParts {
+  const parts: LegacyParts = {
     ...options,
     instructions: options.instructions,
-    delivery: options.delivery ?? defaults.delivery,
+    delivery: options.delivery ?? NO_DELIVERY,
     companions: options.companions ?? 'auto',
     settings: { ...DEFAULT_LEGACY_SETTINGS, ...options.settings },
     scrubText: options.scrubText ?? ((text) => text),
@@ -85,4 +85,6 @@ export function legacyParts(options: LegacyOptions, defaults: { delivery: Delive
     nowMs: options.nowMs ?? (() => performance.now()),
     prompts: openPrompts(),
   };
+  checkCompanionNames(parts.companions, parts.catalogue);
+  return parts;
 }

@@ -97,8 +97,7 @@ export function buildServer(parts: LegacyParts, connection: Connection): Server 
   server.setRequestHandler(CallToolRequestSchema, (request, extra) =>
     answer(extra, (call) => {
       const { name, arguments: args, task } = request.params;
-      // A revision without tasks ignores the field (basic/utilities/tasks, "Task Support and Handling").
-      return callTool(parts, state, call, { name, arguments: args, task: features.tasks ? task : undefined });
+      return callTool(parts, state, call, { name, arguments: args, task });
     }),
   );
   if (features.tasks) {

@@ -11,6 +11,7 @@ import { introduction, type Client } from './client.ts';
 import { openFirstQuestions } from './first-questions.ts';
 import { openFollowed } from './followed.ts';
 import { openGiven } from './given.ts';
+import { ignoreTask } from './ignore-task.ts';
 import type { LegacyParts } from './parts.ts';
 import { buildServer, sendMessage } from './server.ts';
 import type { SessionState } from './session-state.ts';
@@ -77,7 +78,10 @@ export async function buildSession(
     client,
     state,
     async answer(request, body, exchange) {
-      const options = { authInfo: carry(exchange), ...(body === undefined ? {} : { parsedBody: body }) };
+      const options = {
+        authInfo: carry(exchange),
+        ...(body === undefined ? {} : { parsedBody: ignoreTask(client, body) }),
+      };
       const response = await transport.handleRequest(request, options);
       if (request.method === 'GET' && response.ok) {
         streams += 1;

@@ -295,7 +295,7 @@ function complete(result: JsonObject): JsonObject {
 function readKey({ envelope, headers }: Call): IdempotencyKey | undefined {
   const inMeta = envelope.meta[IDEMPOTENCY_KEY];
   const inHeader = headers['idempotency-key'];
-  const given = inMeta ?? inHeader;
+  const given = inMeta === undefined ? inHeader : inMeta;
   if (given === undefined) return undefined;
   const key = explicitKey(given);
   const field = inMeta === undefined ? 'Idempotency-Key' : `_meta["${IDEMPOTENCY_KEY}"]`;

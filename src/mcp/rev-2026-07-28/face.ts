@@ -8,7 +8,14 @@ import type { Tasks } from '../../engine/tasks.ts';
 import type { Log } from '../../log.ts';
 import type { Catalogue } from '../catalogue.ts';
 import type { ModernFace } from '../endpoint.ts';
-import { errorText, METHOD_NOT_FOUND, resultText, type RpcId, type WireError } from '../json-rpc.ts';
+import {
+  errorText,
+  METHOD_NOT_FOUND,
+  resultText,
+  resultTextOf,
+  type RpcId,
+  type WireError,
+} from '../json-rpc.ts';
 import { BUG, wireError } from '../wire-error.ts';
 import { callTool, type CallParts } from './call.ts';
 import { isWireError, missingTasks, readEnvelope, versionProblem } from './envelope.ts';
@@ -16,7 +23,8 @@ import { LISTEN_SETTINGS, openListening, type ListenSettings } from './listen.ts
 import { headerMismatch, headerMissing } from './routing-headers.ts';
 import type { StateSeal } from './request-state.ts';
 import { SERVER_METHODS, serveRequest, type ServerInfo } from './server.ts';
-import { isTaskMethod, taskMethod } from './task-methods.ts';
+import { isTaskMethod, readTask, taskMethod } from './task-methods.ts';
+import { openTaskTexts } from './task-texts.ts';
 import { watchAnswer } from './answer-watch.ts';
 
 /** What the face is made of. */
@@ -50,6 +58,10 @@ export function openFace2026(options: Face2026Options): ModernFace {
     settings: { ...LISTEN_SETTINGS, ...options.listen },
     resultMeta,
   });
+  // A poll is answered with a text that was made, and searched for secrets, when the task last changed.
+  const taskTexts = openTaskTexts((fields) =>
+    scrub(JSON.stringify({ resultType: 'complete', ...fields, _meta: resultMeta })),
+  );
   const closing = new AbortController();
   const callParts: CallParts = { ...options, legMs: options.legMs ?? LEG_MS, askMs: ASK_MS };
 
@@ -78,7 +90,13 @@ export function openFace2026(options: Face2026Options): ModernFace {
     const { declared } = envelope;
     if (isTaskMethod(method)) {
       if (!declared.tasks) return refuse(reply, id, missingTasks()); //                    11  −32021
-      const fields = await taskMethod(tasks, method, { caller, declared, params }); //     12  −32602
+      if (method === 'tasks/get') {
+        const task = await readTask(tasks, caller, params);
+        reply.code(200).header('content-type', 'application/json');
+        reply.send(resultTextOf(id, taskTexts.textOf(task, declared.modes)));
+        return undefined;
+      }
+      const fields = await taskMethod(tasks, method, { caller, params }); //     12  −32602
       return send(reply, 200, resultText(id, { resultType: 'complete', ...fields, _meta: resultMeta }));
     }
     if (method === 'subscriptions/listen') {

@@ -3,10 +3,9 @@
  * no server object is made for it. The caller has been verified and the extension declared before anything is looked up.
  */
 import { Refusal } from '../../errors.ts';
-import type { Caller, Declared } from '../../engine/caller.ts';
-import type { Tasks } from '../../engine/tasks.ts';
+import type { Caller } from '../../engine/caller.ts';
+import type { TaskSnapshot, Tasks } from '../../engine/tasks.ts';
 import { isObject, type JsonObject } from '../json-rpc.ts';
-import { detailedTask } from './detailed-task.ts';
 
 /** The methods of the extension. */
 export const TASK_METHODS = ['tasks/get', 'tasks/update', 'tasks/cancel'] as const;
@@ -24,25 +23,27 @@ export function isTaskMethod(method: string): method is TaskMethod {
   return (TASK_METHODS as readonly string[]).includes(method);
 }
 
+/** The task that a `tasks/get` asks for. @throws Refusal `task_unknown`, `arguments_invalid`. */
+export async function readTask(tasks: Tasks, caller: Caller, params: JsonObject): Promise<TaskSnapshot> {
+  const task = await tasks.read(caller, readTaskId(params));
+  if (task === undefined) throw new Refusal('task_unknown');
+  return task;
+}
+
 /**
- * Answers a method of the extension.
+ * Answers a method of the extension that changes a task.
  *
  * @returns the fields of its result, without `resultType`.
  * @throws Refusal `task_unknown`, the same for unknown, foreign and forgotten ids; `arguments_invalid`.
  */
 export async function taskMethod(
   tasks: Tasks,
-  method: TaskMethod,
-  call: { readonly caller: Caller; readonly declared: Declared; readonly params: JsonObject },
+  method: Exclude<TaskMethod, 'tasks/get'>,
+  call: { readonly caller: Caller; readonly params: JsonObject },
 ): Promise<JsonObject> {
-  const { caller, declared, params } = call;
+  const { caller, params } = call;
   const taskId = readTaskId(params);
   switch (method) {
-    case 'tasks/get': {
-      const task = await tasks.read(caller, taskId);
-      if (task === undefined) throw new Refusal('task_unknown');
-      return detailedTask(task, declared.modes);
-    }
     case 'tasks/update': {
       const answers = readInputResponses(params['inputResponses']);
       // A content that does not fit leaves its question open; the task's message says why.

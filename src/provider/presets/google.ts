@@ -1,4 +1,4 @@
-/** Google. */
+/** Google. A person may grant fewer scopes than were asked for; earlier refresh tokens stay good. */
 import type { ProfileInput } from '../profile.ts';
 
 export const google: ProfileInput = {
@@ -6,6 +6,8 @@ export const google: ProfileInput = {
   issuer: 'https://accounts.google.com',
   authorizationEndpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
   tokenEndpoint: 'https://oauth2.googleapis.com/token',
+  // The identity endpoint wants it.
+  alwaysScopes: ['openid'],
   // A refresh token comes only with offline access, and again only with a forced consent.
   authorizationParameters: { access_type: 'offline', include_granted_scopes: 'true' },
   consentParameters: { prompt: 'consent' },
@@ -26,8 +28,8 @@ export const google: ProfileInput = {
       { status: [429] },
       { status: [403], bodyHas: ['rateLimitExceeded', 'userRateLimitExceeded'] },
     ],
+    pagination: { kind: 'cursor', from: 'nextPageToken', parameter: 'pageToken' },
   },
-  sources: [
-    'npm arctic 3.7.0, @better-auth/core 1.7.25 (endpoints, 2026-11); identity and API signals unverified',
-  ],
+  sources: ['npm arctic 3.7.0, @better-auth/core 1.7.25 (2026-11)'],
+  unverified: ['identity', 'responseIssuer', 'api.expiredWhen', 'revocation.ends'],
 };

@@ -156,9 +156,9 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlEngine> {
       return new Connection(db, clock);
     };
     writer = connect();
-    writer.db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16000');
+    writer.db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8000');
     reader = connect();
-    reader.db.exec('PRAGMA query_only = ON; PRAGMA cache_size = -16000');
+    reader.db.exec('PRAGMA query_only = ON; PRAGMA cache_size = -8000');
   } catch (error) {
     opened.forEach((db) => db.close());
     throw named(error);

@@ -10,6 +10,11 @@ export interface CookieJar {
   read(request: FastifyRequest, name: string): string | undefined;
   set(reply: FastifyReply, name: string, value: string, maxAgeSeconds: number): void;
   clear(reply: FastifyReply, name: string): void;
+  /**
+   * Before one more cookie of a kind: clears the oldest that the browser has sent, so that no more than `most` are
+   * left with it. Headers that grow without end are refused before any page of ours (R29).
+   */
+  makeRoom(request: FastifyRequest, reply: FastifyReply, prefix: string, most: number): void;
 }
 
 /** Largest value that is looked at. */
@@ -19,7 +24,7 @@ export function cookieJar(publicUrl: string): CookieJar {
   const secure = publicUrl.startsWith('https:');
   const named = (name: string): string => (secure ? `__Host-${name}` : name);
   const attributes = { path: '/', httpOnly: true, secure, sameSite: 'lax' } as const;
-  return {
+  const jar: CookieJar = {
     read(request, name) {
       const value = request.cookies[named(name)];
       return value === undefined || value.length > MOST_LENGTH ? undefined : value;
@@ -33,5 +38,13 @@ export function cookieJar(publicUrl: string): CookieJar {
     clear(reply, name) {
       void reply.clearCookie(named(name), attributes);
     },
+    makeRoom(request, reply, prefix, most) {
+      const start = named(prefix);
+      // Browsers send the older ones first (RFC 6265, section 5.4).
+      const held = Object.keys(request.cookies).filter((name) => name.startsWith(start));
+      const surplus = held.slice(0, Math.max(0, held.length + 1 - most));
+      for (const name of surplus) jar.clear(reply, `${prefix}${name.slice(start.length)}`);
+    },
   };
+  return jar;
 }

@@ -20,6 +20,8 @@ export interface PageParts {
   /** The one configured public URL, without a trailing slash (D14). */
   readonly publicUrl: string;
   readonly mcpUrl: string;
+  /** Most requests of one address to the pages, in any minute (R29). */
+  readonly pagesPerMinute: number;
   readonly log: Log;
   readonly meter: Meter;
   /** Wall clock; deadlines are the ledger's. */

@@ -4,7 +4,9 @@
  */
 import cookie from '@fastify/cookie';
 import formbody from '@fastify/formbody';
+import rateLimit from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { Refusal } from '../src/errors.ts';
 import { callbackRoutes } from './callback/callback.ts';
 import { outcomeRoutes } from './callback/outcome.ts';
 import { connectRoutes } from './connect/connect.ts';
@@ -19,6 +21,9 @@ import { signInRoutes } from './sign-in/sign-in.ts';
 
 /** Longest form that is read, in bytes. */
 const MOST_FORM_BYTES = 131_072;
+
+/** A browser needs `Retry-After` and nothing else of a limit. */
+const QUIET = { 'x-ratelimit-limit': false, 'x-ratelimit-remaining': false, 'x-ratelimit-reset': false };
 
 const NOT_GET = ['HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
@@ -37,6 +42,15 @@ export async function mountPages(app: FastifyInstance, parts: PageParts): Promis
   const signIn = signInRoutes(parts, jar, sessions);
   const connections = connectionsRoutes(parts, sessions);
 
+  await app.register(rateLimit, {
+    max: parts.pagesPerMinute,
+    timeWindow: '1 minute',
+    // What it returns is thrown, and so becomes the page of the refusal.
+    errorResponseBuilder: (_request, { ttl }) =>
+      new Refusal('too_many_requests', { facts: { retryAfterMs: ttl } }),
+    addHeaders: QUIET,
+    addHeadersOnExceeding: QUIET,
+  });
   await app.register(cookie);
   await app.register(formbody, { bodyLimit: MOST_FORM_BYTES });
   app.setErrorHandler((error, request, reply) => sendRefusal(parts, request, reply, error));

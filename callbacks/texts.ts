@@ -366,7 +366,9 @@ export const texts = {
         'start it again; you will not have to sign in a second time.',
       approved: 'Your task goes on by itself. You can close this page.',
       saved: 'Your task goes on by itself. You can close this page.',
-      declined: 'The task ends without access. If you change your mind, ask the agent to start it again.',
+      declined:
+        'The task waits until the time of its link is over, and ends without access. If you change your ' +
+        'mind before that, open the link in your chat again.',
     },
     alsoWoken: (others: number): string =>
       others === 1
@@ -389,6 +391,12 @@ export const texts = {
     secrecy:
       'It is stored encrypted on this server and used only to reach the provider. The agent never sees ' +
       'it, and this page never shows it again.',
+    fieldProblems: {
+      empty: 'please fill this in.',
+      tooLong: (most: number): string => `at most ${most} characters. Is it the right one?`,
+      characters: 'it has characters that do not belong there. Please copy it again.',
+      refused: (provider: Shown): string => `${provider} did not accept it.`,
+    },
     problems: (n: number): string =>
       n === 1 ? 'One field needs your attention' : `${n} fields need your attention`,
     refill: 'For your safety the fields are empty again: please enter everything once more.',

@@ -10,21 +10,28 @@ import { openIssuerClient } from '../callbacks/sign-in/issuer-client.ts';
 import { readSecret, type Config, type SecretSource } from './config.ts';
 import { Refusal } from './errors.ts';
 import type { AnyTool } from './engine/define.ts';
+import type { Caller } from './engine/caller.ts';
 import { openEngine, type Engine } from './engine/engine.ts';
 import { providerRegistry } from './engine/providers.ts';
 import { DEFAULT_SETTINGS } from './engine/settings.ts';
+import { callerLimit } from './http/caller-limit.ts';
 import { mountHealth } from './http/health.ts';
 import { openMetrics } from './http/metrics.ts';
 import { openLog, type Log } from './log.ts';
 import { openBearer, type Authenticate } from './mcp/bearer.ts';
 import { openCatalogue } from './mcp/catalogue.ts';
 import { mountMcp } from './mcp/mount.ts';
+import type { LegacyOptions } from './mcp/rev-2025-11-25/parts.ts';
+import { openFace2026 } from './mcp/rev-2026-07-28/face.ts';
+import { stateSeal } from './mcp/rev-2026-07-28/request-state.ts';
+import { serveStdio, type StdioServer } from './mcp/stdio.ts';
 import { openLegacyFace } from './mcp/rev-2025-11-25/face.ts';
 import { openProvider } from './provider/client.ts';
 import { openEgress } from './provider/egress.ts';
 import { Secret } from './secret.ts';
 import { SecretsInUse } from './secrets-in-use.ts';
 import { openLedger, type Ledger } from './store/ledger.ts';
+import { openPostgres } from './store/postgres.ts';
 import { openSqlite } from './store/sqlite.ts';
 import type { SqlEngine } from './store/sql.ts';
 import { keysFromEnvironment, keysFromFile } from './vault/key-provider.ts';
@@ -37,6 +44,8 @@ export interface Keyturn {
   readonly engine: Engine;
   readonly ledger: Ledger;
   readonly log: Log;
+  /** Serves one local person over standard input and output as well; the pages stay where they are. */
+  serveStdio(caller: Caller): Promise<StdioServer>;
   /** Starts the work: dispatch and sweeps. */
   start(): void;
   /**
@@ -77,7 +86,12 @@ function fastify(config: Config): FastifyInstance {
   });
 }
 
-function openStore(config: Config, options: KeyturnOptions): Promise<SqlEngine> {
+function openStore(
+  config: Config,
+  options: KeyturnOptions,
+  env: NodeJS.ProcessEnv,
+  secrets: SecretsInUse,
+): Promise<SqlEngine> {
   if ('file' in config.ledger) {
     mkdirSync(dirname(config.ledger.file), { recursive: true, mode: 0o700 });
     return openSqlite({
@@ -86,7 +100,9 @@ function openStore(config: Config, options: KeyturnOptions): Promise<SqlEngine> 
       ...(options.monotonicMs === undefined ? {} : { monotonicMs: options.monotonicMs }),
     });
   }
-  throw new Error('not here yet');
+  const connectionString = readSecret(config.ledger.postgres, 'ledger.postgres', env);
+  secrets.add(connectionString);
+  return openPostgres({ connectionString });
 }
 
 async function openKeys(source: SecretSource, env: NodeJS.ProcessEnv): Promise<Keyring> {
@@ -128,7 +144,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     ...(options.logStream === undefined ? {} : { stream: options.logStream }),
   });
   const keyring = await openKeys(config.vault.keys, env);
-  const ledger = openLedger(await openStore(config, options));
+  const ledger = openLedger(await openStore(config, options, env, secrets));
   const vault = openVault({ keyring, table: ledger.vaultTable });
   await proveVault(ledger, vault);
   const metrics = openMetrics();
@@ -223,6 +239,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
       },
       publicUrl,
       mcpUrl,
+      pagesPerMinute: config.limits.pagesPerMinute,
       log,
       meter: metrics.meter,
       wallMs,
@@ -232,7 +249,23 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
   const scrub = (text: string): string => secrets.scrubText(text);
   const catalogue = openCatalogue(config.tools);
   const info = { name: config.name, version: config.version };
-  const legacy = openLegacyFace({
+  const identify =
+    options.authenticate ??
+    openBearer({
+      issuer: config.issuer.url,
+      audience: config.issuer.audience ?? mcpUrl,
+      requiredScopes: config.issuer.scopes,
+      subjectClaim: config.issuer.subjectClaim,
+      fetch: (url, init) => egress.fetch(url, init),
+      wallMs,
+    });
+  const limit = callerLimit(config.limits.requestsPerMinute, nowMs);
+  const limited: Authenticate = async (request) => {
+    const caller = await identify(request);
+    if (caller !== undefined) limit(caller.owner);
+    return caller;
+  };
+  const older: LegacyOptions = {
     tasks: engine.tasks,
     catalogue,
     keyring,
@@ -244,7 +277,8 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     scrubText: scrub,
     wallMs,
     nowMs,
-  });
+  };
+  const legacy = openLegacyFace(older);
   app.addHook('preClose', () => legacy.close());
   await mountMcp(app, {
     resource: {
@@ -255,16 +289,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
       name: config.name,
     },
     info,
-    authenticate:
-      options.authenticate ??
-      openBearer({
-        issuer: config.issuer.url,
-        audience: config.issuer.audience ?? mcpUrl,
-        requiredScopes: config.issuer.scopes,
-        subjectClaim: config.issuer.subjectClaim,
-        fetch: (url, init) => egress.fetch(url, init),
-        wallMs,
-      }),
+    authenticate: limited,
     tasks: engine.tasks,
     catalogue,
     keyring,
@@ -283,6 +308,24 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     engine,
     ledger,
     log,
+    serveStdio: (caller) =>
+      serveStdio({
+        caller,
+        catalogue,
+        legacy: older,
+        modern: openFace2026({
+          tasks: engine.tasks,
+          catalogue,
+          seal: stateSeal(keyring),
+          info,
+          scrub,
+          log,
+          wallMs,
+          nowMs,
+          legMs: config.timing.holdMs,
+        }),
+        log,
+      }),
     start: () => engine.start(),
     replaceTools(next) {
       catalogue.replace(next);

@@ -4,7 +4,8 @@ import { isRefusal } from './errors.ts';
 
 const COMMANDS: Record<string, { about: string; run: () => Promise<(args: string[]) => Promise<number>> }> = {
   serve: {
-    about: 'run the server: --config <file>, or --sandbox for a whole world on this machine',
+    about:
+      'run the server: --config <file>, --stdio --as <subject>, or --sandbox for a whole world on this machine',
     run: async () => (await import('./cli/serve.ts')).serve,
   },
   demo: {

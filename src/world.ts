@@ -29,6 +29,8 @@ export interface WorldOptions {
   /** Tools that need to know where Paperboat's records are. */
   readonly moreTools?: (recordsUrl: string) => readonly AnyTool[];
   readonly accessTokenSeconds?: number;
+  /** More environment, for secrets that `config` names. */
+  readonly env?: Readonly<Record<string, string>>;
   readonly ports?: { readonly issuer?: number; readonly saas?: number };
 }
 
@@ -40,6 +42,8 @@ export interface World {
   readonly keyturn: Keyturn;
   /** Every secret that the run has used so far, to search for. */
   secrets(): string[];
+  /** Opens one more node on the same ledger, not listening; the caller stops it. */
+  openNode(): Promise<Keyturn>;
   /** Stops Keyturn and starts a new one on the same ledger, vault and port. */
   restart(): Promise<void>;
   close(): Promise<void>;
@@ -93,6 +97,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     KEYTURN_VAULT_KEYS: generateKey().entry.reveal(),
     PAPERBOAT_SECRET: paperboat.clientSecret.reveal(),
     ISSUER_SECRET: issuer.clientSecret.reveal(),
+    ...options.env,
   };
   const config = readConfig({
     name: 'Keyturn Sandbox',
@@ -136,17 +141,23 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     ],
     allowPrivate: [new URL(issuer.issuer).origin, saas.origin],
     log: { level: 'info' },
+    // One machine plays everybody here.
+    limits: { requestsPerMinute: 10_000_000, pagesPerMinute: 100_000 },
     ...options.config,
   });
 
   const secrets = new SecretsInUse();
 
-  async function start(): Promise<Keyturn> {
-    const keyturn = await openKeyturn(config, {
+  function build(): Promise<Keyturn> {
+    return openKeyturn(config, {
       env,
       secrets,
       ...(options.logStream === undefined ? {} : { logStream: options.logStream }),
     });
+  }
+
+  async function start(): Promise<Keyturn> {
+    const keyturn = await build();
     await keyturn.app.listen({ host: '127.0.0.1', port });
     keyturn.start();
     return keyturn;
@@ -159,6 +170,11 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     mcpUrl,
     get keyturn() {
       return keyturn;
+    },
+    async openNode() {
+      const node = await build();
+      node.start();
+      return node;
     },
     secrets: () => [
       ...secrets.texts(),

@@ -4,21 +4,23 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type {} from '@fastify/formbody';
 import { isRefusal, Refusal } from '../../src/errors.ts';
-import { secret } from '../../src/secret.ts';
 import { READ_BACK_MARGIN_MS } from '../../src/task/lifetime.ts';
 import type { Asked } from '../../src/store/attempts.ts';
 import type { Connection } from '../../src/store/records.ts';
 import { satisfies } from '../../src/store/satisfaction.ts';
-import { attemptCookie } from '../callback/binding.ts';
+import { ATTEMPT_COOKIES, attemptCookie, MOST_ATTEMPT_COOKIES } from '../callback/binding.ts';
 import type { CookieJar } from '../cookies.ts';
 import { connectPage, type ConnectReason } from '../pages/connect.ts';
 import { credentialPage } from '../pages/credential.ts';
 import { donePage } from '../pages/done.ts';
 import { leavingPage } from '../pages/leaving.ts';
 import { signInPage } from '../pages/sign-in.ts';
+import { texts } from '../texts.ts';
 import { pathOf, type PageParts } from '../parts.ts';
 import { sendOn, sendPage, sendRefusal } from '../reply.ts';
 import { checkForm, csrfOf, type Session, type Sessions, type SignedIn } from '../session.ts';
+import { shown } from '../pages/shown.ts';
+import { readCredentialFields } from './credential-fields.ts';
 import { findLink, requireFresh, requireOpen, requireOwner, requirePerson } from './asked.ts';
 import { hashOf } from '../../src/engine/sign-ins.ts';
 
@@ -101,6 +103,7 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
     asked: Asked,
     person: SignedIn,
     connection: Connection,
+    errors: Readonly<Record<string, string>> = {},
   ): FastifyReply {
     const { elicitation, task, nowMs } = asked;
     const provider = providers.get(elicitation.provider ?? '');
@@ -115,16 +118,17 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
     };
     if (elicitation.kind === 'credential' && !onlyApproval(asked, connection)) {
       const { fields, helpUrl } = provider.credentialForm();
-      return sendPage(
-        parts,
-        reply,
-        credentialPage({
-          ...base,
-          providerName: provider.displayName,
-          fields,
-          ...(helpUrl === undefined ? {} : { helpUrl }),
+      const page = credentialPage({
+        ...base,
+        providerName: provider.displayName,
+        fields: fields.map((field) => {
+          const error = errors[field.name];
+          return error === undefined ? field : { ...field, error };
         }),
-      );
+        ...(helpUrl === undefined ? {} : { helpUrl }),
+      });
+      // RFC 9110, section 15.5.21.
+      return sendPage(parts, reply, page, Object.keys(errors).length > 0 ? 422 : 200);
     }
     const had = new Set(connection.record?.scopes ?? []);
     return sendPage(
@@ -177,7 +181,7 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
         requireOwner(asked, person);
         requireOpen(asked);
         requireFresh(person, parts.wallMs());
-        return await act(reply, session, handle, asked, body);
+        return await act(request, reply, session, handle, asked, person, body);
       } catch (error) {
         return help(request, reply, session, handle, asked, error);
       }
@@ -185,10 +189,12 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
   };
 
   async function act(
+    request: FastifyRequest,
     reply: FastifyReply,
     session: Session,
     handle: string,
     asked: Asked,
+    person: SignedIn,
     body: Record<string, unknown>,
   ): Promise<FastifyReply> {
     const connection = await connectionOf(asked);
@@ -213,16 +219,22 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
         });
         // A little longer than the attempt: somebody who comes back too late is told so, not taken for a stranger.
         const lastsMs = departure.untilMs - asked.nowMs + READ_BACK_MARGIN_MS;
+        jar.makeRoom(request, reply, ATTEMPT_COOKIES, MOST_ATTEMPT_COOKIES);
         jar.set(reply, attemptCookie(departure.attemptId), departure.binding.reveal(), lastsMs / 1000);
         const page = leavingPage({ site: parts.site, url: departure.authorizationUrl.href, providerName });
         return sendPage(parts, reply, page);
       }
       case 'save': {
         const { fields } = providers.get(connection.provider).credentialForm();
-        const given = Object.fromEntries(
-          fields.map((field) => [field.name, secret(textOf(body[field.name]).slice(0, field.maxLength))]),
-        );
-        const arrival = await engine.signIns.submitCredential(asked, given, hashOf(session.id));
+        const typed = readCredentialFields(fields, body);
+        if ('errors' in typed) return show(reply, session, handle, asked, person, connection, typed.errors);
+        const arrival = await engine.signIns.submitCredential(asked, typed.given, hashOf(session.id));
+        if (arrival.reason === 'grant_dead') {
+          const key = fields.find(({ name }) => name === 'key') ?? fields[0];
+          const refused = texts.credential.fieldProblems.refused(shown(providerName));
+          const errors = key === undefined ? {} : { [key.name]: refused };
+          return show(reply, session, handle, asked, person, connection, errors);
+        }
         if (arrival.reason !== 'granted') throw new Refusal(arrival.reason);
         return sendPage(parts, reply, donePage({ site: parts.site, variant: 'saved', providerName }));
       }
@@ -230,8 +242,4 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
         throw new Refusal('form_forged');
     }
   }
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value.trim() : '';
 }

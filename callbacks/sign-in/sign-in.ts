@@ -14,6 +14,9 @@ import { sendOn, sendPage } from '../reply.ts';
 import { checkForm, type Sessions } from '../session.ts';
 import type { PendingSignIn } from './issuer-client.ts';
 
+const COOKIES = 'keyturn_signin_';
+/** Sign-ins that a browser may have under way: each is half a kilobyte in every request. */
+const MOST_COOKIES = 6;
 const LASTS_MS = 10 * 60_000;
 /** Paths that a sign-in may start from and return to: ours, without a query. */
 const RETURN_PATHS = /^\/(?:connect\/[\w-]{16,128}|connections|outcome\/[\w-]{8,64})$/;
@@ -21,7 +24,7 @@ const RETURN_PATHS = /^\/(?:connect\/[\w-]{16,128}|connections|outcome\/[\w-]{8,
 export function signInRoutes(parts: PageParts, jar: CookieJar, sessions: Sessions) {
   /** One pending sign-in per cookie, named by its state: two tabs do not overwrite each other. */
   function cookieOf(state: string): string {
-    return `keyturn_signin_${state.slice(0, 16)}`;
+    return `${COOKIES}${state.slice(0, 16)}`;
   }
 
   return {
@@ -39,6 +42,7 @@ export function signInRoutes(parts: PageParts, jar: CookieJar, sessions: Session
         { ...pending },
         { expiresAtMs: parts.wallMs() + LASTS_MS, context: ['sign-in'] },
       );
+      jar.makeRoom(request, reply, COOKIES, MOST_COOKIES);
       jar.set(reply, cookieOf(pending.state), sealed, LASTS_MS / 1000);
       const page = leavingPage({ site: parts.site, url: url.href, providerName: parts.site.serverName });
       return sendPage(parts, reply, page);

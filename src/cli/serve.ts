@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util';
 import { openKeyturn } from '../app.ts';
 import type { Config } from '../config.ts';
+import { ownerOf } from '../elicitation/owner.ts';
 import { openWorld } from '../world.ts';
 import { loadConfig } from './load.ts';
 
@@ -43,6 +44,9 @@ export async function serve(args: string[]): Promise<number> {
       config: { type: 'string' },
       sandbox: { type: 'boolean', default: false },
       port: { type: 'string' },
+      stdio: { type: 'boolean', default: false },
+      /** Subject of the one person behind a pipe, as the issuer names them. */
+      as: { type: 'string' },
     },
   });
   const stop = asked();
@@ -71,9 +75,26 @@ export async function serve(args: string[]): Promise<number> {
     return 0;
   }
   const config = await loadConfig(values.config);
+  if (values.stdio && values.as === undefined) {
+    process.stderr.write('keyturn serve --stdio: --as <subject> says whose tasks these are\n');
+    return 2;
+  }
   const keyturn = await openKeyturn(config);
   await keyturn.app.listen(config.listen);
   keyturn.start();
+  if (values.stdio) {
+    // Standard output belongs to the protocol: nothing else is written to it.
+    const caller = {
+      owner: ownerOf({ issuer: config.issuer.url, subject: values.as ?? '' }),
+      clientId: 'stdio',
+      scopes: [],
+    };
+    const pipe = await keyturn.serveStdio(caller);
+    await Promise.race([stop, pipe.closed]);
+    await pipe.close();
+    await keyturn.stop();
+    return 0;
+  }
   summary(config);
   howToConnect(`${config.publicUrl.replace(/\/$/, '')}/mcp`);
   await stop;

@@ -6,9 +6,6 @@
  */
 import type { ElicitationKind } from './kind.ts';
 
-/** An answer as a client may send it. */
-export type ElicitAction = 'accept' | 'decline' | 'cancel';
-
 /** What the ledger does with it. */
 export type AnswerEffect =
   /** Note it: the key is not listed any more, the wait goes on. */

@@ -16,12 +16,6 @@ export function ownerOf(person: Person): string {
   return `${person.issuer}#${person.subject}`;
 }
 
-/** The person behind an owner text. */
-export function personOf(owner: string): Person {
-  const at = owner.indexOf('#');
-  return { issuer: owner.slice(0, at), subject: owner.slice(at + 1) };
-}
-
 /** Whether two owners are the same person: exact, without any normalising. */
 export function samePerson(a: string, b: string): boolean {
   return a === b;

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { isRefusal, Refusal } from '../errors.ts';
 import { unionScopes } from '../elicitation/scopes.ts';
 import type { Log } from '../log.ts';
-import { bindApi } from '../provider/api.ts';
+import { bindApi, type BoundApi } from '../provider/api.ts';
 import type { Egress } from '../provider/egress.ts';
 import type { Secret } from '../secret.ts';
 import { SecretsInUse } from '../secrets-in-use.ts';
@@ -28,6 +28,7 @@ export interface BoundAccess {
    *   `provider_misconfigured`, `resource_refused`, `egress_forbidden`.
    */
   fetch(url: string | URL, init?: RequestInit): Promise<Response>;
+  readonly nextPage: BoundApi['nextPage'];
   /** What a person has to give after such a refusal. */
   want(refusal: Refusal): Want;
 }
@@ -196,6 +197,7 @@ export function openAccess(options: {
         },
       });
       return {
+        nextPage: api.nextPage,
         async fetch(url, init) {
           try {
             return await api.fetch(url, init);

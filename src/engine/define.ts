@@ -145,6 +145,12 @@ export interface JobApi {
   get(url: string | URL): Promise<Response>;
   /** GET, parsed as JSON. Any status but 2xx is refused with `resource_refused`. */
   json(url: string | URL): Promise<Json>;
+  /**
+   * The address of the page after `answer`, as the provider's profile says that it is told, or undefined at the end.
+   *
+   * @throws Refusal `egress_forbidden` when it lies elsewhere than the page that was read.
+   */
+  readonly nextPage: (answer: Response, body: Json) => string | undefined;
 }
 
 /** Thrown by a tool that needs answers first. */

@@ -12,8 +12,6 @@ import type { EngineSettings } from './settings.ts';
 /** Looks without a hint at least this often. */
 const LOOK_EVERY_MS = 1_000;
 
-export type Dispatcher = ReturnType<typeof openDispatcher>;
-
 export function openDispatcher(options: {
   ledger: Ledger;
   changes: Changes;

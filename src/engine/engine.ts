@@ -9,7 +9,7 @@ import type { Vault } from '../vault/vault.ts';
 import { openAccess } from './access.ts';
 import { openAsking } from './asking.ts';
 import { openChanges } from './changes.ts';
-import type { AnyTool, JobDefinition } from './define.ts';
+import type { AnyTool } from './define.ts';
 import { openDispatcher } from './dispatcher.ts';
 import { openGrants } from './grants.ts';
 import type { Meter } from './meter.ts';
@@ -57,7 +57,14 @@ export function openEngine(parts: EngineParts) {
   const refresher = openRefresher({ ledger, vault, grants, providers, changes, settings, log, meter });
   const access = openAccess({ ...parts, grants, refresher, changes });
   const signIns = openSignIns({ ...parts, grants, asking });
-  const tasks = openTasks({ ledger, links: asking.links, changes, settings: parts.taskSettings, nowMs });
+  const tasks = openTasks({
+    ledger,
+    links: asking.links,
+    changes,
+    settings: parts.taskSettings,
+    meter,
+    nowMs,
+  });
   const offBoarding = openOffBoarding({ ledger, grants, providers, log });
 
   function start(task: Task): Run {
@@ -111,9 +118,4 @@ export function openEngine(parts: EngineParts) {
       changes.stop();
     },
   };
-}
-
-/** The jobs among tools. */
-export function isJob(tool: AnyTool): tool is JobDefinition {
-  return tool.kind === 'job';
 }

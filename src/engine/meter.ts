@@ -13,19 +13,14 @@ export interface Counts {
   exchange: { outcome: string };
   /** A request, page or task was refused. */
   refusal: { reason: string };
-  poll: { source: 'cache' | 'ledger' };
 }
 
 /** Timed spans, in milliseconds. */
 export interface Timings {
-  /** From the grant (or answer) to the job's first step after it. */
-  resume: Record<string, never>;
   /** From the stop to the grant. */
   wait: Record<string, never>;
   /** From the loss of a term to the end of its work. */
   teardown: Record<string, never>;
-  /** How long a client took to answer. */
-  answer: { action: string };
 }
 
 export interface Meter {

@@ -12,8 +12,6 @@ import type { ProviderRegistry } from './providers.ts';
 /** What became of a connection: `forgotten` means that the provider still knows the token. */
 export type Farewell = 'revoked' | 'forgotten' | 'unknown';
 
-export type OffBoarding = ReturnType<typeof openOffBoarding>;
-
 export function openOffBoarding(options: {
   ledger: Ledger;
   grants: Grants;

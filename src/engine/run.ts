@@ -170,6 +170,7 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
       return {
         fetch,
         get: (url) => fetch(url),
+        nextPage: bound.nextPage,
         async json(url) {
           const answer = await fetch(url);
           if (!answer.ok) {

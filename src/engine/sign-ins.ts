@@ -55,8 +55,6 @@ const BUSY_FOR_MS = 15_000;
 /** How soon a sign-in whose account could not be checked is tried again. */
 const AGAIN_AFTER_MS = 5_000;
 
-export type SignIns = ReturnType<typeof openSignIns>;
-
 export function openSignIns(options: {
   ledger: Ledger;
   vault: Vault;
@@ -251,15 +249,19 @@ export function openSignIns(options: {
     } catch (error) {
       log.warn('identity.failed', { provider: attempt.provider, error });
       // Without the check another account could slip in: the sweeper tries again while the deadline lasts.
-      if (before !== null && isRefusal(error, 'provider_unavailable')) {
+      const mayDefer = before !== null && attempt.sealed?.kind === 'tokens';
+      if (mayDefer && isRefusal(error, 'provider_unavailable')) {
         if ((await ledger.nowMs()) < attempt.deadlineMs) {
           await ledger.deferAttempt(attempt.stateHash, settings.holder, AGAIN_AFTER_MS);
           throw error;
         }
         return refuse(attempt, 'attempt_lost', { phase: 'lost' });
       }
-      if (before !== null || attempt.sealed?.kind === 'credential')
-        return refuse(attempt, 'answer_malformed');
+      // A typed key is good only if the provider says so; a key that it refuses is the person's to correct.
+      if (attempt.sealed?.kind === 'credential') {
+        return refuse(attempt, isRefusal(error) ? error.reason : 'answer_malformed');
+      }
+      if (before !== null) return refuse(attempt, 'answer_malformed');
     }
     if (before !== null && account !== undefined && account.subject !== before && !attempt.anyAccount) {
       await forgetToken(attempt, tokens, account.subject);
@@ -277,6 +279,9 @@ export function openSignIns(options: {
     const granted = await ledger.commitGrant({ stateHash: attempt.stateHash, grant, again });
     if (granted.kind === 'used') return settled(attempt);
     meter.count('exchange', { outcome: granted.kind });
+    if (elicitation !== undefined && granted.resumed.length > 0) {
+      meter.time('wait', (await ledger.nowMs()) - elicitation.createdAtMs, {});
+    }
     return { attempt, reason: granted.kind === 'short' ? 'insufficient_scope' : 'granted', granted };
   }
 

@@ -10,8 +10,6 @@ import type { Asking } from './asking.ts';
 import type { Meter } from './meter.ts';
 import type { EngineSettings } from './settings.ts';
 
-export type Sweeper = ReturnType<typeof openSweeper>;
-
 export function openSweeper(options: {
   ledger: Ledger;
   vault: Vault;

@@ -17,6 +17,7 @@ import type { TaskView } from '../store/tasks.ts';
 import type { Caller, Declared } from './caller.ts';
 import type { JobDefinition } from './define.ts';
 import type { Changes } from './changes.ts';
+import type { Meter } from './meter.ts';
 
 /** Something that the client should show to the person now. */
 export interface InputRequest {
@@ -108,9 +109,10 @@ export function openTasks(options: {
   links: Links;
   changes: Changes;
   settings: TaskSettings;
+  meter: Meter;
   nowMs: () => number;
 }) {
-  const { ledger, links, changes, settings, nowMs } = options;
+  const { ledger, links, changes, settings, meter, nowMs } = options;
   // What was read lately, dropped by every hint about the task: a poller that is faster than its interval costs no
   // read, and never sees anything older than a write of this node.
   const cache = new Map<string, Cached>();
@@ -258,6 +260,7 @@ export function openTasks(options: {
       switch (creation.kind) {
         case 'created':
         case 'existing': {
+          if (creation.kind === 'created') meter.count('task_started', { tool: call.job.name });
           const view = await load(creation.task.id);
           if (view === undefined) throw new Error('a task that was just written cannot be read');
           return { created: creation.kind === 'created', task: snapshot(view) };

@@ -11,15 +11,9 @@ const COUNTERS: Record<keyof Counts, { help: string; labels: string[] }> = {
   refresh: { help: 'Refreshes, by outcome.', labels: ['outcome'] },
   exchange: { help: 'Authorization responses, by outcome.', labels: ['outcome'] },
   refusal: { help: 'Refusals, by reason.', labels: ['reason'] },
-  poll: { help: 'Readings of tasks, by where they were answered from.', labels: ['source'] },
 };
 
 const HISTOGRAMS: Record<keyof Timings, { help: string; labels: string[]; bucketsMs: number[] }> = {
-  resume: {
-    help: 'From the grant to the next step of the job.',
-    labels: [],
-    bucketsMs: [5, 10, 25, 50, 100, 1_000],
-  },
   wait: {
     help: 'From the stop to the grant.',
     labels: [],
@@ -29,11 +23,6 @@ const HISTOGRAMS: Record<keyof Timings, { help: string; labels: string[]; bucket
     help: 'From the loss of a term to the end of its work.',
     labels: [],
     bucketsMs: [1, 10, 100, 1_000, 5_000],
-  },
-  answer: {
-    help: 'From a question to the client that answered it.',
-    labels: ['action'],
-    bucketsMs: [10, 100, 1_000, 10_000, 60_000],
   },
 };
 

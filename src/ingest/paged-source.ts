@@ -23,10 +23,7 @@ export interface PagedSource {
   readonly collection: string;
   /** Records of a page. Default: member `items`. */
   readonly recordsOf?: (page: Json) => readonly { id: string; body: Json }[];
-  /**
-   * URL of the page after, or undefined at the end. Default: the URL of this page with the page's member `next` as
-   * its parameter `cursor`.
-   */
+  /** URL of the page after, or undefined at the end. Default: as the provider's profile says (`api.pagination`). */
   readonly nextOf?: (page: Json, url: string) => string | undefined;
   /** Count of all records, if pages tell it. Default: member `total`. */
   readonly totalOf?: (page: Json) => number | undefined;
@@ -53,14 +50,6 @@ function recordsOf(page: Json): { id: string; body: Json }[] {
   });
 }
 
-function nextOf(page: Json, url: string): string | undefined {
-  const cursor = member(page, 'next');
-  if (typeof cursor !== 'string' || cursor === '') return undefined;
-  const next = new URL(url);
-  next.searchParams.set('cursor', cursor);
-  return next.href;
-}
-
 function totalOf(page: Json): number | undefined {
   const total = member(page, 'total');
   return typeof total === 'number' ? total : undefined;
@@ -70,7 +59,6 @@ function totalOf(page: Json): number | undefined {
 export function definePagedIngest(source: PagedSource): JobDefinition {
   const read = {
     records: source.recordsOf ?? recordsOf,
-    next: source.nextOf ?? nextOf,
     total: source.totalOf ?? totalOf,
   };
   return defineJob({
@@ -102,7 +90,8 @@ export function definePagedIngest(source: PagedSource): JobDefinition {
         }
         const page = (await answer.json()) as Json;
         const rows = read.records(page);
-        at = { next: read.next(page, next) ?? '', pages: at.pages + 1, records: at.records + rows.length };
+        const after = source.nextOf === undefined ? api.nextPage(answer, page) : source.nextOf(page, next);
+        at = { next: after ?? '', pages: at.pages + 1, records: at.records + rows.length };
         const total = read.total(page);
         job.progress({
           done: at.records,

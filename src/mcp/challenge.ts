@@ -23,7 +23,7 @@ export interface Challenge {
 export function challenge(refusal: Refusal, terms: ChallengeTerms): Challenge {
   const words: string[] = [];
   const add = (name: string, value: string): void => {
-// Quotes and backslashes are not part of any of these values (RFC 6750, 3).
+    // Quotes and backslashes are not part of any of these values (RFC 6750, 3).
     words.push(`${name}="${value.replace(/[^\x20-\x7e]|["\\]/g, '')}"`);
   };
   // Without any token there is no error to speak of (RFC 6750, 3.1).

@@ -1,5 +1,5 @@
 /** Addresses that a server has no business in: private, loopback, link-local, metadata, and what maps onto them. */
-import { BlockList, isIPv6 } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 
 const blocked = new BlockList();
 // RFC 6890 and its updates; 169.254.0.0/16 holds the metadata services of clouds.
@@ -46,7 +46,9 @@ for (const [net, bits] of [
  */
 export function isPublicAddress(address: string): boolean {
   const plain = address.split('%')[0] ?? address;
-  if (!isIPv6(plain)) return !blocked.check(plain, 'ipv4');
+  const family = isIP(plain);
+  if (family === 0) return false;
+  if (family === 4) return !blocked.check(plain, 'ipv4');
   if (/^::(?:ffff:)?(?:\d+\.|[\da-f]{1,4}:[\da-f]{1,4}$)/i.test(plain)) return false;
   return !blocked.check(plain, 'ipv6');
 }

@@ -1,13 +1,13 @@
 /** Members of parsed JSON, by path: `data.id`, `0.errorCode`. Pure; answers nothing for what is not there. */
 
-/** The member at a path, whatever it is. */
+/** The member at a path, whatever it is. A name may hold dots of its own: `@odata.nextLink`, `error..tag`. */
 export function memberAt(value: unknown, path: string): unknown {
-  let current = value;
-  for (const name of path.split('.')) {
-    if (typeof current !== 'object' || current === null || !Object.hasOwn(current, name)) return undefined;
-    current = (current as Record<string, unknown>)[name];
-  }
-  return current;
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (Object.hasOwn(value, path)) return (value as Record<string, unknown>)[path];
+  const dot = path.indexOf('.');
+  const name = path.slice(0, dot);
+  if (dot <= 0 || !Object.hasOwn(value, name)) return undefined;
+  return memberAt((value as Record<string, unknown>)[name], path.slice(dot + 1));
 }
 
 /** The member at a path as text: strings that are not empty, and numbers. */

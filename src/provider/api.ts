@@ -14,7 +14,8 @@ import {
 import { authorize } from './authorization-header.ts';
 import type { Provider } from './client.ts';
 import { addressOf, originOf } from './connection-values.ts';
-import type { Egress } from './egress.ts';
+import { at, type Egress } from './egress.ts';
+import { nextPage } from './pagination.ts';
 import type { TokenSet } from './token-set.ts';
 
 /** Where tokens come from at the moment of a request. */
@@ -34,6 +35,12 @@ export interface LiveToken {
 export interface BoundApi {
   /** `{name}` in a text is a value captured at the sign-in: `https://api.example/company/{realmId}`. */
   fetch(url: string | URL, init?: RequestInit): Promise<Response>;
+  /**
+   * The address of the page after, as this provider tells it, or undefined at the end.
+   *
+   * @throws Refusal `egress_forbidden` when it lies elsewhere than the page that was read (R16).
+   */
+  readonly nextPage: (answer: Response, body: unknown) => string | undefined;
 }
 
 const MOST_REDIRECTS = 5;
@@ -91,18 +98,17 @@ export function bindApi(options: {
       return { verdict: judgeApiAnswer(profile, answer), answer, response };
     }
     const answer = { status, challenge, body: await response.text() };
-    return {
-      verdict: judgeApiAnswer(profile, answer),
-      answer,
-      response: new Response([204, 205, 304].includes(status) ? null : answer.body, {
-        status,
-        statusText: response.statusText,
-        headers: [...headers].filter(([name]) => !/^content-(?:encoding|length)$/.test(name)),
-      }),
-    };
+    const again = new Response([204, 205, 304].includes(status) ? null : answer.body, {
+      status,
+      statusText: response.statusText,
+      headers: [...headers].filter(([name]) => !/^content-(?:encoding|length)$/.test(name)),
+    });
+    return { verdict: judgeApiAnswer(profile, answer), answer, response: at(response.url, again) };
   }
 
   return {
+    nextPage: (answer, body) => nextPage(api.pagination, { url: answer.url, headers: answer.headers, body }),
+
     /**
      * @throws Refusal `egress_forbidden`, `connection_needs_sign_in` (facts `generation`, `judgedBy: 'api'` after a
      *   second refusal), `insufficient_scope` (facts `generation`, `scopes`), `provider_unavailable`.

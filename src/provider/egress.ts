@@ -4,7 +4,7 @@
  * time and size.
  */
 import { lookup as resolve, type LookupAddress, type LookupOptions } from 'node:dns';
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import { Agent, buildConnector, fetch as undiciFetch } from 'undici';
 import { Refusal } from '../errors.ts';
 import { isPublicAddress } from './addresses.ts';
@@ -18,7 +18,7 @@ export interface EgressOptions {
   /** Largest answer, in bytes. */
   readonly maxBodyBytes: number;
   /** Sends in place of the network: tests record and replay here. The address rules cannot hold then. */
-  readonly send?: typeof globalThis.fetch;
+  readonly send?: (url: URL, init: RequestInit) => Promise<Response>;
 }
 
 export interface Egress {
@@ -61,15 +61,15 @@ export function openEgress(options: EgressOptions): Egress {
   const allowed = new Set(options.allowPrivate.map((origin) => new URL(origin).origin));
   const guarded = agent(false, options.timeoutMs);
   const inside = agent(true, options.timeoutMs);
-  const send = options.send ?? (undiciFetch as unknown as typeof globalThis.fetch);
+  const send = options.send ?? onSockets;
 
   function check(url: URL): Agent {
+    if (url.username !== '' || url.password !== '') {
+      throw new Refusal('egress_forbidden', { facts: { origin: url.origin, why: 'user in URL' } });
+    }
     if (allowed.has(url.origin)) return inside;
     if (url.protocol !== 'https:') {
       throw new Refusal('egress_forbidden', { facts: { origin: url.origin, why: 'not https' } });
-    }
-    if (url.username !== '' || url.password !== '') {
-      throw new Refusal('egress_forbidden', { facts: { origin: url.origin, why: 'user in URL' } });
     }
     return guarded;
   }
@@ -82,17 +82,22 @@ export function openEgress(options: EgressOptions): Egress {
       const signal = init.signal == null ? timeout : AbortSignal.any([timeout, init.signal]);
       let response: Response;
       try {
-        const request = { ...init, signal, redirect: 'manual', dispatcher };
-        response = await send(url, request as unknown as RequestInit);
+        const request: RequestInit = { ...init, signal, redirect: 'manual' };
+        response = await send(url, request, dispatcher);
       } catch (error) {
         throw unavailable(error, init.signal ?? undefined);
       }
-      return bounded(response, options.maxBodyBytes, init.signal ?? undefined);
+      return at(url, bounded(response, options.maxBodyBytes, init.signal ?? undefined));
     },
     async close() {
       await Promise.all([guarded.close(), inside.close()]);
     },
   };
+}
+
+/** The network. Types of undici and of the platform differ in name only. */
+function onSockets(url: URL, init: RequestInit, dispatcher: Agent): Promise<Response> {
+  return undiciFetch(url, { ...init, dispatcher } as never) as unknown as Promise<Response>;
 }
 
 function unavailable(error: unknown, caller: AbortSignal | undefined): unknown {
@@ -105,6 +110,11 @@ function unavailable(error: unknown, caller: AbortSignal | undefined): unknown {
     facts: { sent: !NEVER_SENT.has(code), code },
     cause: error,
   });
+}
+
+/** The answer with the address that it came from, which a response made by hand does not know. */
+export function at(url: URL | string, response: Response): Response {
+  return Object.defineProperty(response, 'url', { value: String(url), configurable: true });
 }
 
 /** The answer with its body read through a limit. Streaming goes on; a body that is too long fails where it does. */
@@ -172,10 +182,15 @@ function agent(privateToo: boolean, timeoutMs: number): Agent {
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
     connect(target, callback) {
+      // A literal address never passes the look-up. Refused before a packet leaves, so that nothing can be probed.
+      const literal = target.hostname.replace(/^\[|\]$/g, '');
+      if (!privateToo && isIP(literal) !== 0 && !isPublicAddress(literal)) {
+        return callback(forbidden(target.hostname), null);
+      }
       connect(target, (error, socket) => {
         if (error !== null) return callback(error, null);
         const address = (socket as Socket).remoteAddress;
-        // A literal address never passes the look-up: this is where it is caught.
+        // Whatever was said before: what counts is the address that was connected to.
         if (!privateToo && (address === undefined || !isPublicAddress(address))) {
           socket.destroy();
           return callback(forbidden(target.hostname), null);

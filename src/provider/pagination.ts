@@ -27,8 +27,7 @@ function linkedNext(header: string): string | undefined {
  *
  * @throws Refusal `egress_forbidden` when the provider names an address elsewhere (fact `origin`).
  */
-export function nextPage(pagination: Pagination | undefined, page: Page): string | undefined {
-  if (pagination === undefined) return undefined;
+export function nextPage(pagination: Pagination, page: Page): string | undefined {
   const here = new URL(page.url);
   let next: URL | null = null;
   switch (pagination.kind) {

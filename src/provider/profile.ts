@@ -186,7 +186,7 @@ export const profileSchema = z.strictObject({
         waitMs: ms.optional(),
       })
       .prefault({}),
-    pagination: pagination.optional(),
+    pagination: pagination.default({ kind: 'cursor', from: 'next', parameter: 'cursor' }),
   }),
   /** Fields of the form, for the kind `credential`. The one named `key` is sent as the token. */
   credential: z

@@ -18,7 +18,7 @@ import {
 } from './rows.ts';
 import { satisfies } from './satisfaction.ts';
 import type { Queries, SqlEngine } from './sql.ts';
-import { endTask } from './tasks.ts';
+import { endTask, WAITING } from './tasks.ts';
 import { effectiveTask } from './effective.ts';
 import { insertElicitation, isApproved, lockConnection, refusalOutcome, wakeWaiters } from './waits.ts';
 
@@ -50,7 +50,7 @@ export interface Granted {
   readonly ownTaskOver: boolean;
   /** Scopes that the person did not give. */
   readonly missing: readonly string[];
-  /** The new question, when scopes are missing and may be asked for once more (D10). */
+  /** The question that asks for what is missing once more, if it may be asked (D10). */
   readonly askedAgain: Elicitation | null;
 }
 
@@ -136,7 +136,8 @@ export function attemptLedger(engine: SqlEngine) {
            SELECT ?, ?, e.id, e.task_id, e.connection_id, e.owner, e.provider, ?, ?, ?, ?, ?, ?, ?, ?, ${fresh.anyAccount ? 1 : 0},
              ?, 'started', keyturn_now(), e.deadline
            FROM elicitations e JOIN tasks t ON t.id = e.task_id
-           WHERE e.id = ? AND e.finished_at IS NULL AND e.deadline > keyturn_now() AND t.status = 'input_required'`,
+           WHERE e.id = ? AND e.connection_id IS NOT NULL AND e.finished_at IS NULL AND e.deadline > keyturn_now() AND t.status = 'input_required'
+             AND (t.host_until IS NULL OR t.host_until > keyturn_now())`,
           fresh.stateHash,
           fresh.id,
           fresh.sealedVerifier,
@@ -273,7 +274,7 @@ export function attemptLedger(engine: SqlEngine) {
           facts: refusal.facts ?? {},
         });
         if (refusal.ends !== undefined) {
-          const task = await readTaskRow(queries, attempt.taskId);
+          const task = await readTaskRow(queries, attempt.taskId, queries.lock);
           if (task !== undefined) {
             await endTask(queries, {
               task,
@@ -281,7 +282,7 @@ export function attemptLedger(engine: SqlEngine) {
               move: 'deny',
               outcome: refusalOutcome(refusal.ends.reason, { provider: attempt.provider }),
               statusMessage: refusal.ends.statusMessage,
-              where: `id = ? AND status = 'input_required' AND deadline > keyturn_now()`,
+              where: WAITING,
               whereValues: [task.id],
             });
           }
@@ -318,7 +319,11 @@ export function attemptLedger(engine: SqlEngine) {
         await approve(queries, connection, elicitation.clientId);
         // Granted meanwhile by a newer sign-in: that one is current, this one comes late (R7).
         const isLate = elicitation.outcome === 'granted' && connection.status === 'active';
-        if (!isLate && mayReplace(connection, commit.grant)) {
+        // A generation that this very wait judged dead protects nothing: what it asked for replaces it.
+        const judgedDead =
+          elicitation.judgedGeneration === connection.generation &&
+          missingScopes(elicitation.scopes, commit.grant.scopes).length === 0;
+        if (!isLate && (judgedDead || mayReplace(connection, commit.grant))) {
           ({ connection: current, resumed } = await swing(queries, connection, commit.grant));
         } else {
           await orphan(queries, commit.grant.recordKey);
@@ -331,12 +336,24 @@ export function attemptLedger(engine: SqlEngine) {
         const ownTaskOver = over && !resumed.includes(attempt.taskId) && task?.status !== 'working';
         let askedAgain: Elicitation | null = null;
         if (missing.length > 0 && !over && task !== undefined && task.deadlineMs !== null) {
+          // Every open link of this question is answered by it, except one that forces consent already.
           await queries.run(
             `UPDATE elicitations SET finished_at = keyturn_now(), outcome = 'short', reask_at = NULL
-             WHERE id = ? AND finished_at IS NULL`,
+             WHERE task_id = ? AND name = ? AND finished_at IS NULL AND (id = ? OR force_consent = 0)`,
+            task.id,
+            elicitation.name,
             elicitation.id,
           );
-          if (!elicitation.forceConsent && commit.again !== null) {
+          // Once, however many tabs and links come back short (D10).
+          const forced = await queries.get<ElicitationRow>(
+            `SELECT * FROM elicitations WHERE task_id = ? AND name = ? AND force_consent = 1
+               AND finished_at IS NULL LIMIT 1`,
+            task.id,
+            elicitation.name,
+          );
+          if (!elicitation.forceConsent && forced !== undefined) {
+            askedAgain = toElicitation(forced);
+          } else if (!elicitation.forceConsent && commit.again !== null) {
             askedAgain = await insertElicitation(
               queries,
               task,
@@ -355,7 +372,7 @@ export function attemptLedger(engine: SqlEngine) {
               move: 'deny',
               outcome: refusalOutcome('insufficient_scope', { provider: attempt.provider, missing }),
               statusMessage: `The sign-in did not give: ${missing.join(', ')}. Start the task again and allow it.`,
-              where: `id = ? AND status = 'input_required' AND deadline > keyturn_now()`,
+              where: WAITING,
               whereValues: [task.id],
             });
           }
@@ -386,7 +403,7 @@ export function attemptLedger(engine: SqlEngine) {
     staleAttempts: (limit: number): Promise<Attempt[]> =>
       engine.read(async (queries) => {
         const rows = await queries.all<AttemptRow>(
-          `SELECT * FROM attempts WHERE phase IN ('exchanging', 'exchanged') AND lease_until <= keyturn_now()
+          `SELECT * FROM attempts WHERE phase IN ('exchanging', 'exchanged') AND lease_until <= (SELECT keyturn_now())
            ORDER BY lease_until LIMIT ?`,
           limit,
         );

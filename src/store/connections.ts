@@ -39,6 +39,20 @@ export async function orphan(queries: Queries, recordKey: string): Promise<void>
   );
 }
 
+/**
+ * Marks the vault key of an answer that is not taken, unless that very answer is the one in force: it may have been
+ * committed before, by whoever took the intent over, or by ourselves with the news of it lost.
+ */
+async function discard(
+  queries: Queries,
+  connection: Connection | undefined,
+  recordKey: string,
+): Promise<boolean> {
+  const inForce = connection?.record?.recordKey === recordKey;
+  if (!inForce) await orphan(queries, recordKey);
+  return inForce;
+}
+
 /** Swings the pointer of a locked connection to a new token set and wakes its waits. */
 export async function swing(
   queries: Queries,
@@ -245,8 +259,8 @@ export function connectionLedger(engine: SqlEngine) {
           connection.generation !== commit.generation ||
           connection.status === 'revoked'
         ) {
-          await orphan(queries, commit.grant.recordKey);
-          return { won: false, connection };
+          const committedBefore = await discard(queries, connection, commit.grant.recordKey);
+          return { won: committedBefore, connection };
         }
         const { connection: next } = await swing(queries, connection, commit.grant);
         await record(queries, {
@@ -277,6 +291,8 @@ export function connectionLedger(engine: SqlEngine) {
         if (connection === undefined || connection.generation !== failure.generation) return connection;
         // Somebody took over: the verdict on this generation is theirs to give, their answer may be the live one.
         if (connection.intent !== null && connection.intent.holder !== failure.holder) return connection;
+        // What was ended meanwhile stays ended, for the reason that it was ended for.
+        if (connection.status !== 'active') return connection;
         const dead = failure.verdict === 'dead';
         if (connection.intent !== null) await orphan(queries, connection.intent.recordKey);
         const row = await queries.get<ConnectionRow>(
@@ -319,8 +335,7 @@ export function connectionLedger(engine: SqlEngine) {
       engine.write(async (queries) => {
         const connection = await lockConnection(queries, connectionId);
         if (connection === undefined || connection.record?.recordKey !== from) {
-          await orphan(queries, to.recordKey);
-          return false;
+          return discard(queries, connection, to.recordKey);
         }
         await orphan(queries, from);
         await queries.run(`UPDATE connections SET record = ? WHERE id = ?`, JSON.stringify(to), connectionId);

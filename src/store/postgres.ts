@@ -57,7 +57,9 @@ const INT8 = 20;
 /** `bigint` columns hold milliseconds and counters below 2^53. */
 const TYPES: ClientConfig['types'] = {
   getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
-    oid === INT8 && format !== 'binary' ? Number : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
+    oid === INT8 && format !== 'binary'
+      ? Number
+      : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
 };
 
 /** The shared SQL in PostgreSQL's own: numbered placeholders, and a name under which it is prepared. */

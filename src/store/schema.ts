@@ -23,7 +23,7 @@ const FIRST: Migration = {
       host_lease_ms BIGINT, host_until BIGINT, trace TEXT, ended_expiry BIGINT, is_open INTEGER NOT NULL)`,
     // Each index serves one question of the dispatcher, the sweeper or a caller; partial, so that a million waiting
     // tasks weigh on none of the others.
-    `CREATE INDEX tasks_due ON tasks (due_at, id) WHERE due_at IS NOT NULL`,
+    `CREATE INDEX tasks_due ON tasks (due_at, owner, id) WHERE due_at IS NOT NULL`,
     `CREATE INDEX tasks_leased ON tasks (lease_until) WHERE lease_until IS NOT NULL`,
     `CREATE INDEX tasks_deadline ON tasks (deadline) WHERE deadline IS NOT NULL`,
     `CREATE INDEX tasks_host ON tasks (host_until) WHERE host_until IS NOT NULL`,

@@ -6,7 +6,7 @@ import { refusalOutcome, lockConnection, wakeWaiters } from './waits.ts';
 import { lapseOf, lapsed } from './effective.ts';
 import { TASK_COLUMNS, toTask, type TaskRow } from './rows.ts';
 import type { SqlEngine } from './sql.ts';
-import { endTask } from './tasks.ts';
+import { endTask, HELD } from './tasks.ts';
 
 /** A worker may die this often on a task without a checkpoint before the task is given up. */
 export const MOST_STRIKES = 5;
@@ -18,8 +18,8 @@ export function sweepLedger(engine: SqlEngine) {
       engine.write(async (queries) => {
         const rows = await queries.all<TaskRow>(
           `SELECT ${TASK_COLUMNS} FROM tasks WHERE id IN (
-             SELECT id FROM (SELECT id FROM tasks WHERE deadline <= keyturn_now() ORDER BY deadline LIMIT ?) AS late
-             UNION SELECT id FROM (SELECT id FROM tasks WHERE host_until <= keyturn_now() ORDER BY host_until LIMIT ?) AS gone
+             SELECT id FROM (SELECT id FROM tasks WHERE deadline <= (SELECT keyturn_now()) ORDER BY deadline LIMIT ?) AS late
+             UNION SELECT id FROM (SELECT id FROM tasks WHERE host_until <= (SELECT keyturn_now()) ORDER BY host_until LIMIT ?) AS gone
            ) ORDER BY id${queries.lockFree}`,
           limit,
           limit,
@@ -48,7 +48,7 @@ export function sweepLedger(engine: SqlEngine) {
     sweepLeases: (limit: number): Promise<{ due: string[]; givenUp: string[] }> =>
       engine.write(async (queries) => {
         const rows = await queries.all<TaskRow>(
-          `SELECT ${TASK_COLUMNS} FROM tasks WHERE lease_until <= keyturn_now() ORDER BY lease_until LIMIT ?${queries.lockFree}`,
+          `SELECT ${TASK_COLUMNS} FROM tasks WHERE lease_until <= (SELECT keyturn_now()) ORDER BY lease_until LIMIT ?${queries.lockFree}`,
           limit,
         );
         const due: string[] = [];
@@ -90,7 +90,7 @@ export function sweepLedger(engine: SqlEngine) {
       engine.write(async (queries) => {
         const rows = await queries.all<{ id: string }>(
           `SELECT DISTINCT c.id AS id FROM connections c JOIN elicitations e ON e.connection_id = c.id
-           WHERE c.updated_at > keyturn_now() - 900000 AND c.status = 'active' AND e.finished_at IS NULL
+           WHERE c.updated_at > (SELECT keyturn_now() - 900000) AND c.status = 'active' AND e.finished_at IS NULL
              AND (e.judged_generation IS NULL OR e.judged_generation <> c.generation) ORDER BY c.id LIMIT ?`,
           limit,
         );
@@ -106,17 +106,19 @@ export function sweepLedger(engine: SqlEngine) {
     sweepExpired: (limit: number): Promise<string[]> =>
       engine.write(async (queries) => {
         const rows = await queries.all<{ id: string }>(
-          `SELECT id FROM tasks WHERE ended_expiry <= keyturn_now() ORDER BY ended_expiry LIMIT ?${queries.lockFree}`,
+          // An exchange under way still needs its question (R6): such a task is unknown already, its rows go later.
+          `SELECT id FROM tasks WHERE ended_expiry <= (SELECT keyturn_now())
+             AND id NOT IN (SELECT task_id FROM attempts WHERE phase IN ('exchanging', 'exchanged'))
+           ORDER BY ended_expiry LIMIT ?${queries.lockFree}`,
           limit,
         );
         for (const { id } of rows) {
-          await queries.run(`DELETE FROM elicitations WHERE task_id = ?`, id);
           await queries.run(
-            `DELETE FROM attempts WHERE elicitation_id NOT IN (SELECT id FROM elicitations) AND task_id = ?
-               AND phase NOT IN ('exchanging', 'exchanged')`,
+            `DELETE FROM attempts WHERE elicitation_id IN (SELECT id FROM elicitations WHERE task_id = ?)`,
             id,
           );
-          await queries.run(`DELETE FROM tasks WHERE id = ? AND ended_expiry <= keyturn_now()`, id);
+          await queries.run(`DELETE FROM elicitations WHERE task_id = ?`, id);
+          await queries.run(`DELETE FROM tasks WHERE id = ?`, id);
         }
         return rows.map((row) => row.id);
       }),
@@ -125,7 +127,7 @@ export function sweepLedger(engine: SqlEngine) {
     dueOrphans: (limit: number): Promise<string[]> =>
       engine.read(async (queries) => {
         const rows = await queries.all<{ record_key: string }>(
-          `SELECT record_key FROM vault_orphans WHERE delete_after <= keyturn_now() ORDER BY delete_after LIMIT ?`,
+          `SELECT record_key FROM vault_orphans WHERE delete_after <= (SELECT keyturn_now()) ORDER BY delete_after LIMIT ?`,
           limit,
         );
         return rows.map((row) => row.record_key);
@@ -137,7 +139,10 @@ export function sweepLedger(engine: SqlEngine) {
     /** Ends a working task whose job is no longer defined. */
     failUnknownJob: (taskId: string, term: number): Promise<boolean> =>
       engine.write(async (queries) => {
-        const row = await queries.get<TaskRow>(`SELECT ${TASK_COLUMNS} FROM tasks WHERE id = ?`, taskId);
+        const row = await queries.get<TaskRow>(
+          `SELECT ${TASK_COLUMNS} FROM tasks WHERE id = ?${queries.lock}`,
+          taskId,
+        );
         if (row === undefined) return false;
         const done = await endTask(queries, {
           task: toTask(row),
@@ -145,7 +150,7 @@ export function sweepLedger(engine: SqlEngine) {
           move: 'fail',
           outcome: refusalOutcome('job_unknown', { tool: row.tool }),
           statusMessage: 'This server no longer has the tool that the task runs.',
-          where: `id = ? AND term = ? AND status = 'working'`,
+          where: HELD,
           whereValues: [taskId, term],
         });
         return done !== undefined;

@@ -12,7 +12,7 @@ import type { Queries, SqlEngine } from './sql.ts';
 /** A task as everybody sees it at one instant, with what is being asked. */
 export interface TaskView {
   readonly task: Task;
-  /** Asked and not finished, in the order of asking. Empty unless `input_required`. */
+  /** Asked and not finished, by time of asking and key. Empty unless `input_required`. */
   readonly asked: readonly Elicitation[];
   /** The ledger's clock at the reading. */
   readonly nowMs: number;
@@ -46,19 +46,34 @@ export type Won = { readonly won: true; readonly task: Task } | { readonly won: 
 const LOST: Won = { won: false };
 
 /** Keeps `ttl_ms` above the age of the task at an instant plus the read-back margin, never lowering it (D5). */
-function ttlUpkeep(at: string): string {
+function ttlCovering(at: string): string {
   const floor = `${at} - created_at + ${READ_BACK_MARGIN_MS}`;
-  return `ttl_ms = CASE WHEN ttl_ms < ${floor} THEN ${floor} ELSE ttl_ms END`;
+  return `CASE WHEN ttl_ms < ${floor} THEN ${floor} ELSE ttl_ms END`;
 }
 
-const TTL_UPKEEP = ttlUpkeep('keyturn_now()');
+const TTL_UPKEEP = `ttl_ms = ${ttlCovering('keyturn_now()')}`;
 
 /** The columns of an end: nothing waits, runs or is due any more. */
 export const ENDED = `due_at = NULL, holder = NULL, lease_until = NULL, deadline = NULL, host_until = NULL, is_open = 0,
   term = term + 1, rev = rev + 1`;
 
-/** A worker's write applies only while its term is current and its lease is live (S: at the end it is over). */
-const HELD = `id = ? AND term = ? AND status = 'working' AND lease_until > keyturn_now()`;
+/** A task whose host has gone has ended, swept or not (D5): nothing is written to it any more. */
+const HOSTED = `(host_until IS NULL OR host_until > keyturn_now())`;
+
+/** A worker's write applies only while its term is current and its lease is live: at the end it is over. */
+export const HELD = `id = ? AND term = ? AND status = 'working' AND lease_until > keyturn_now() AND ${HOSTED}`;
+
+/** A write to a wait applies only while it is open: before its deadline (D1), with its host there. */
+export const WAITING = `id = ? AND status = 'input_required' AND deadline > keyturn_now() AND ${HOSTED}`;
+
+/**
+ * Locks a task for the rest of the transaction, before the conditional write that reads the clock (R4): a write that
+ * waited for its row in the same statement would compare with the time at which it began to wait.
+ */
+export async function lockTask(queries: Queries, taskId: string): Promise<void> {
+  if (queries.lock === '') return; // The transaction holds the whole file already.
+  await queries.get(`SELECT 1 AS one FROM tasks WHERE id = ?${queries.lock}`, taskId);
+}
 
 /** Closes what an ended task still asked for, within the caller's transaction. */
 export async function closeQuestions(queries: Queries, taskId: string): Promise<void> {
@@ -69,7 +84,10 @@ export async function closeQuestions(queries: Queries, taskId: string): Promise<
   );
 }
 
-/** Ends a task within the caller's transaction: status, outcome, lifetime, questions, audit, hint. */
+/**
+ * Ends a task within the caller's transaction: status, outcome, lifetime, questions, audit, hint. The caller has
+ * locked the task.
+ */
 export async function endTask(
   queries: Queries,
   ending: {
@@ -78,24 +96,26 @@ export async function endTask(
     outcome: Outcome | null;
     statusMessage: string;
     move: string;
-    /** Extra condition of the conditional write. */
+    /** Condition of the conditional write. */
     where: string;
     whereValues: readonly (string | number)[];
     /** When the task ended; the ledger's now by default. */
     atMs?: number;
   },
 ): Promise<Task | undefined> {
-  const at = ending.atMs === undefined ? 'keyturn_now()' : String(Math.floor(ending.atMs));
+  // One instant for all columns; a parameter, so that there is one statement and not one for each instant.
+  const atMs = ending.atMs ?? (await queries.nowMs());
   const row = await queries.get<TaskRow>(
-    `UPDATE tasks SET status = ?, outcome = ?, status_message = ?, updated_at = ${at}, ${ttlUpkeep(at)}, ${ENDED}
+    `UPDATE tasks SET status = ?, outcome = ?, status_message = ?, updated_at = ?, ttl_ms = ${ttlCovering('?')},
+       ended_expiry = created_at + ${ttlCovering('?')}, ${ENDED}
      WHERE ${ending.where} RETURNING ${TASK_COLUMNS}`,
     ending.status,
     ending.outcome === null ? null : JSON.stringify(ending.outcome),
     ending.statusMessage,
+    ...Array.from({ length: 5 }, () => atMs),
     ...ending.whereValues,
   );
   if (row === undefined) return undefined;
-  await queries.run(`UPDATE tasks SET ended_expiry = created_at + ttl_ms WHERE id = ?`, row.id);
   await closeQuestions(queries, row.id);
   await record(queries, {
     event: 'task.ended',
@@ -168,7 +188,7 @@ export function taskLedger(engine: SqlEngine) {
              status, status_message, created_at, updated_at, ttl_ms, term, rev, due_at, strikes, modes, interaction,
              on_cancel, host_lease_ms, host_until, trace, is_open)
            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'working', ?, keyturn_now(), keyturn_now(), ?, 0, 1, keyturn_now(), 0,
-             ?, ?, ?, ?, ${fresh.hostLeaseMs === null ? 'NULL' : `keyturn_now() + ${Math.floor(fresh.hostLeaseMs)}`}, ?, 1)
+             ?, ?, ?, ?, keyturn_now() + ?, ?, 1)
            ON CONFLICT DO NOTHING RETURNING ${TASK_COLUMNS}`,
           fresh.id,
           owner,
@@ -184,6 +204,7 @@ export function taskLedger(engine: SqlEngine) {
           JSON.stringify(fresh.modes),
           fresh.interaction,
           fresh.onCancel,
+          fresh.hostLeaseMs,
           fresh.hostLeaseMs,
           fresh.trace,
         );
@@ -236,7 +257,8 @@ export function taskLedger(engine: SqlEngine) {
 
     /**
      * Claims due tasks, fairly: the next of the owner with the fewest running first, at most `perOwner` of one owner
-     * at a time. Each claim has a new term.
+     * at a time. Owners who may have no more are passed over before the longest due are looked at, so that no crowd
+     * keeps others from their turn. Each claim has a new term.
      */
     claimTasks: (claim: {
       holder: string;
@@ -246,14 +268,20 @@ export function taskLedger(engine: SqlEngine) {
     }): Promise<Task[]> =>
       engine.write(async (queries) => {
         const found = await queries.all<{ id: string }>(
-          `SELECT id FROM tasks WHERE due_at <= keyturn_now() AND id IN (
-             SELECT id FROM (
-               SELECT due.id, due.due_at,
-                 ROW_NUMBER() OVER (PARTITION BY due.owner ORDER BY due.due_at, due.id) + COALESCE(running.many, 0) AS place
-               FROM (SELECT id, owner, due_at FROM tasks WHERE due_at <= keyturn_now() ORDER BY due_at, id LIMIT 5000) AS due
-               LEFT JOIN (SELECT owner, count(*) AS many FROM tasks WHERE lease_until IS NOT NULL GROUP BY owner) AS running
-                 ON running.owner = due.owner
-             ) AS placed WHERE place <= ? ORDER BY place, due_at LIMIT ?)${queries.lockFree}`,
+          `WITH running AS (
+             SELECT owner, count(*) AS many FROM tasks WHERE lease_until IS NOT NULL GROUP BY owner
+           ), due AS (
+             SELECT id, owner, due_at FROM tasks WHERE due_at <= (SELECT keyturn_now())
+               AND owner NOT IN (SELECT owner FROM running WHERE many >= ?)
+             ORDER BY due_at, owner, id LIMIT 5000
+           ), placed AS (
+             SELECT due.id, due.due_at,
+               ROW_NUMBER() OVER (PARTITION BY due.owner ORDER BY due.due_at, due.id) + COALESCE(running.many, 0) AS place
+             FROM due LEFT JOIN running ON running.owner = due.owner
+           )
+           SELECT id FROM tasks WHERE id IN (
+             SELECT id FROM placed WHERE place <= ? ORDER BY place, due_at LIMIT ?)${queries.lockFree}`,
+          claim.perOwner,
           claim.perOwner,
           claim.limit,
         );
@@ -262,7 +290,7 @@ export function taskLedger(engine: SqlEngine) {
           const row = await queries.get<TaskRow>(
             `UPDATE tasks SET term = term + 1, holder = ?, lease_until = keyturn_now() + ?, due_at = NULL,
                strikes = strikes + 1, ${TTL_UPKEEP}
-             WHERE id = ? AND status = 'working' AND due_at <= keyturn_now() RETURNING ${TASK_COLUMNS}`,
+             WHERE id = ? AND status = 'working' AND due_at <= keyturn_now() AND ${HOSTED} RETURNING ${TASK_COLUMNS}`,
             claim.holder,
             claim.leaseMs,
             id,
@@ -278,12 +306,18 @@ export function taskLedger(engine: SqlEngine) {
     ): Promise<Won> =>
       engine.write(async (queries) => {
         const told = claim.progress !== undefined || claim.statusMessage !== undefined;
+        await lockTask(queries, claim.taskId);
         const row = await queries.get<TaskRow>(
           `UPDATE tasks SET lease_until = keyturn_now() + ?, ${TTL_UPKEEP}
-             ${told ? ', progress = ?, status_message = ?, rev = rev + 1, updated_at = keyturn_now()' : ''}
+             ${told ? ', progress = COALESCE(?, progress), status_message = COALESCE(?, status_message), rev = rev + 1, updated_at = keyturn_now()' : ''}
            WHERE ${HELD} RETURNING ${TASK_COLUMNS}`,
           claim.leaseMs,
-          ...(told ? [JSON.stringify(claim.progress ?? null), claim.statusMessage ?? null] : []),
+          ...(told
+            ? [
+                claim.progress === undefined ? null : JSON.stringify(claim.progress),
+                claim.statusMessage ?? null,
+              ]
+            : []),
           claim.taskId,
           claim.term,
         );
@@ -306,6 +340,7 @@ export function taskLedger(engine: SqlEngine) {
       },
     ): Promise<Won> =>
       engine.write(async (queries) => {
+        await lockTask(queries, claim.taskId);
         const row = await queries.get<TaskRow>(
           `UPDATE tasks SET checkpoint = ?, lease_until = keyturn_now() + ?, strikes = 0, timers = 0,
              troubled_since = NULL, ${TTL_UPKEEP},
@@ -345,25 +380,25 @@ export function taskLedger(engine: SqlEngine) {
       claim: Claim & { delayMs: number; why: 'timer' | 'trouble' | 'shutdown'; statusMessage?: string },
     ): Promise<Won> =>
       engine.write(async (queries) => {
+        await lockTask(queries, claim.taskId);
+        const delayMs = Math.max(0, Math.ceil(claim.delayMs));
         const row = await queries.get<TaskRow>(
-          `UPDATE tasks SET due_at = keyturn_now() + ?, holder = NULL, lease_until = NULL, strikes = 0, ${TTL_UPKEEP},
+          // The lifetime covers the delay as well.
+          `UPDATE tasks SET due_at = keyturn_now() + ?, holder = NULL, lease_until = NULL, strikes = 0,
+             ttl_ms = ${ttlCovering('keyturn_now() + ?')},
              status_message = COALESCE(?, status_message), timers = timers + ?,
              troubled_since = ${claim.why === 'trouble' ? 'COALESCE(troubled_since, keyturn_now())' : 'troubled_since'},
              term = term + 1, rev = rev + 1, updated_at = keyturn_now()
            WHERE ${HELD} RETURNING ${TASK_COLUMNS}`,
-          Math.max(0, Math.ceil(claim.delayMs)),
+          delayMs,
+          delayMs,
+          delayMs,
           claim.statusMessage ?? null,
           claim.why === 'timer' ? 1 : 0,
           claim.taskId,
           claim.term,
         );
         if (row === undefined) return LOST;
-        // The lifetime covers the timer as well.
-        await queries.run(
-          `UPDATE tasks SET ttl_ms = due_at - created_at + ${READ_BACK_MARGIN_MS}
-           WHERE id = ? AND ttl_ms < due_at - created_at + ${READ_BACK_MARGIN_MS}`,
-          claim.taskId,
-        );
         await queries.hint({ kind: 'task', taskId: claim.taskId });
         await queries.hint({ kind: 'due' });
         return { won: true, task: toTask(row) };
@@ -373,7 +408,7 @@ export function taskLedger(engine: SqlEngine) {
     finishTask: (claim: Claim & { outcome: Outcome; statusMessage: string }): Promise<Won> =>
       engine.write(async (queries) => {
         const current = await queries.get<TaskRow>(
-          `SELECT ${TASK_COLUMNS} FROM tasks WHERE id = ?`,
+          `SELECT ${TASK_COLUMNS} FROM tasks WHERE id = ?${queries.lock}`,
           claim.taskId,
         );
         if (current === undefined) return LOST;
@@ -408,8 +443,7 @@ export function taskLedger(engine: SqlEngine) {
           move: 'cancel',
           outcome: null,
           statusMessage,
-          where: `id = ? AND is_open = 1 AND (deadline IS NULL OR deadline > keyturn_now())
-            AND (host_until IS NULL OR host_until > keyturn_now())`,
+          where: `id = ? AND is_open = 1 AND (deadline IS NULL OR deadline > keyturn_now()) AND ${HOSTED}`,
           whereValues: [taskId],
         });
         return task === undefined ? LOST : { won: true, task };
@@ -417,13 +451,14 @@ export function taskLedger(engine: SqlEngine) {
 
     /** Extends the host lease of a task (R27). A lease that is over stays over. */
     renewHostLease: (taskId: string): Promise<number> =>
-      engine.write((queries) =>
-        queries.run(
+      engine.write(async (queries) => {
+        await lockTask(queries, taskId);
+        return queries.run(
           `UPDATE tasks SET host_until = keyturn_now() + host_lease_ms
            WHERE id = ? AND is_open = 1 AND host_until > keyturn_now()`,
           taskId,
-        ),
-      ),
+        );
+      }),
 
     /** Notes that a result has reached its client: an implicit key matches no longer (R24). */
     markDelivered: (taskId: string): Promise<number> =>
@@ -438,7 +473,7 @@ export function taskLedger(engine: SqlEngine) {
     countTasks: (): Promise<{ due: number; leased: number }> =>
       engine.read(async (queries) => {
         const row = await queries.get<{ due: number; leased: number }>(
-          `SELECT (SELECT count(*) FROM (SELECT 1 AS one FROM tasks WHERE due_at <= keyturn_now() LIMIT 100000) AS a) AS due,
+          `SELECT (SELECT count(*) FROM (SELECT 1 AS one FROM tasks WHERE due_at <= (SELECT keyturn_now()) LIMIT 100000) AS a) AS due,
                   (SELECT count(*) FROM tasks WHERE lease_until IS NOT NULL) AS leased`,
         );
         return { due: Number(row?.due ?? 0), leased: Number(row?.leased ?? 0) };

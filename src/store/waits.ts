@@ -8,6 +8,7 @@ import { readForm } from '../elicitation/form.ts';
 import { reaskAtMs } from '../elicitation/reask.ts';
 import { READ_BACK_MARGIN_MS } from '../task/lifetime.ts';
 import { record } from './audit.ts';
+import { lapseOf } from './effective.ts';
 import type { Connection, Elicitation, Json, Link, Need, Outcome, Task } from './records.ts';
 import {
   TASK_COLUMNS,
@@ -20,7 +21,7 @@ import {
 } from './rows.ts';
 import { satisfies } from './satisfaction.ts';
 import type { Queries, SqlEngine } from './sql.ts';
-import { endTask, type Claim } from './tasks.ts';
+import { endTask, HELD, lockTask, WAITING, type Claim } from './tasks.ts';
 
 /** What came of a stop. */
 export type Stop =
@@ -71,12 +72,15 @@ export async function insertElicitation(
   need: Need,
   wait: { deadlineMs: number; reasks: number },
 ): Promise<Elicitation> {
-  const used = await queries.get<{ many: number }>(
-    `SELECT count(*) AS many FROM elicitations WHERE task_id = ? AND name = ?`,
+  const used = await queries.all<{ input_key: string; name: string }>(
+    `SELECT input_key, name FROM elicitations WHERE task_id = ?`,
     task.id,
-    need.name,
   );
-  const many = Number(used?.many ?? 0);
+  // Another need may be called what the next number would make of this one.
+  const keys = new Set(used.map((row) => row.input_key));
+  let number = used.filter((row) => row.name === need.name).length + 1;
+  let key = number === 1 ? need.name : `${need.name}-${number}`;
+  while (keys.has(key)) key = `${need.name}-${(number += 1)}`;
   const row = await queries.get<ElicitationRow>(
     `INSERT INTO elicitations (id, task_id, owner, client_id, input_key, name, kind, provider, connection_id, scopes,
        judged_generation, form, message, handle_hash, handle_kid, deadline, created_at, reasks, force_consent)
@@ -85,7 +89,7 @@ export async function insertElicitation(
     task.id,
     task.owner,
     task.clientId,
-    many === 0 ? need.name : `${need.name}-${many + 1}`,
+    key,
     need.name,
     need.kind,
     need.provider,
@@ -114,7 +118,7 @@ async function resumeIfReady(queries: Queries, taskId: string, statusMessage: st
   const changed = await queries.run(
     `UPDATE tasks SET status = 'working', status_message = ?, due_at = keyturn_now(), deadline = NULL, strikes = 0,
        rev = rev + 1, updated_at = keyturn_now()
-     WHERE id = ? AND status = 'input_required' AND deadline > keyturn_now()`,
+     WHERE ${WAITING}`,
     statusMessage,
     taskId,
   );
@@ -143,7 +147,7 @@ export async function wakeWaiters(queries: Queries, connection: Connection): Pro
       `SELECT ${TASK_COLUMNS} FROM tasks WHERE id = ?${queries.lock}`,
       elicitation.taskId,
     );
-    if (task?.status !== 'input_required') continue;
+    if (task?.status !== 'input_required' || lapseOf(toTask(task), await queries.nowMs())) continue;
     const finished = await queries.run(
       `UPDATE elicitations SET finished_at = keyturn_now(), outcome = 'granted', reask_at = NULL
        WHERE id = ? AND finished_at IS NULL AND deadline > keyturn_now()`,
@@ -191,12 +195,13 @@ export function waitLedger(engine: SqlEngine) {
           }
         }
         if (missing.length === 0) return { kind: 'go on' };
+        await lockTask(queries, claim.taskId);
         const row = await queries.get<TaskRow>(
           `UPDATE tasks SET status = 'input_required', status_message = ?, deadline = keyturn_now() + ?,
              due_at = NULL, holder = NULL, lease_until = NULL, strikes = 0, term = term + 1, rev = rev + 1,
              updated_at = keyturn_now(),
              ttl_ms = CASE WHEN ttl_ms < keyturn_now() - created_at + ? THEN keyturn_now() - created_at + ? ELSE ttl_ms END
-           WHERE id = ? AND term = ? AND status = 'working' AND lease_until > keyturn_now()
+           WHERE ${HELD}
            RETURNING ${TASK_COLUMNS}`,
           claim.statusMessage,
           claim.waitMs,
@@ -261,6 +266,7 @@ export function waitLedger(engine: SqlEngine) {
             elicitation.id,
           );
           const open =
+            lapseOf(task, nowMs) === undefined &&
             elicitation.answeredAtMs === null &&
             elicitation.finishedAtMs === null &&
             nowMs < elicitation.deadlineMs;
@@ -296,7 +302,7 @@ export function waitLedger(engine: SqlEngine) {
     dueReasks: (limit: number): Promise<Elicitation[]> =>
       engine.read(async (queries) => {
         const rows = await queries.all<ElicitationRow>(
-          `SELECT * FROM elicitations WHERE reask_at <= keyturn_now() AND finished_at IS NULL ORDER BY reask_at LIMIT ?`,
+          `SELECT * FROM elicitations WHERE reask_at <= (SELECT keyturn_now()) AND finished_at IS NULL ORDER BY reask_at LIMIT ?`,
           limit,
         );
         return rows.map(toElicitation);
@@ -307,8 +313,15 @@ export function waitLedger(engine: SqlEngine) {
      */
     reask: (elicitationId: string, fresh: { id: string; link: Link; message: string }): Promise<boolean> =>
       engine.write(async (queries) => {
+        const seen = await queries.get<{ task_id: string }>(
+          `SELECT task_id FROM elicitations WHERE id = ?`,
+          elicitationId,
+        );
+        if (seen === undefined) return false;
+        // The task first, as everybody does who changes its questions.
+        await lockTask(queries, seen.task_id);
         const found = await queries.get<ElicitationRow>(
-          `SELECT * FROM elicitations WHERE id = ?${queries.lock}`,
+          `SELECT * FROM elicitations WHERE id = ?`,
           elicitationId,
         );
         if (found === undefined || found.reask_at === null || found.finished_at !== null) return false;
@@ -324,7 +337,7 @@ export function waitLedger(engine: SqlEngine) {
         if (underWay !== undefined) return false;
         const task = await queries.get<TaskRow>(
           `UPDATE tasks SET rev = rev + 1, updated_at = keyturn_now()
-           WHERE id = ? AND status = 'input_required' AND deadline > keyturn_now() RETURNING ${TASK_COLUMNS}`,
+           WHERE ${WAITING} RETURNING ${TASK_COLUMNS}`,
           old.taskId,
         );
         if (task === undefined) return false;
@@ -437,7 +450,7 @@ async function apply(
         statusMessage: declined
           ? `The client declined "${elicitation.name}". Start the task again to be asked again.`
           : `The client dismissed "${elicitation.name}". Start the task again to be asked again.`,
-        where: `id = ? AND status = 'input_required' AND deadline > keyturn_now()`,
+        where: WAITING,
         whereValues: [task.id],
       });
       return ended !== undefined;

@@ -241,6 +241,23 @@ describe('the same call sent twice', () => {
     expect(await server.ledger.countTasks()).toMatchObject({ due: 0 });
   });
 
+  test('at the same time is one task and one link', async () => {
+    const alice = await peer('alice-token');
+    const elsewhere = await peer('alice-renewed');
+    const answers = [errorOf(call(alice)), errorOf(call(alice)), errorOf(call(elsewhere))];
+    const running = await server.claim();
+    await server.stop(running, [await server.signInNeed(running.owner)]);
+    // The first answer of a session carries the link at once; what else it calls waits for the sign-in.
+    const first = (await Promise.race(answers)) as UrlElicitationRequiredError;
+    await server.signIn(first.elicitations[0]?.elicitationId ?? '');
+    const resumed = await server.claim();
+    expect(resumed.id).toBe(running.id);
+    await server.finish(resumed, { content: [] });
+    const { tasks } = await alice.client.experimental.tasks.listTasks();
+    expect(tasks.map((task) => task.taskId)).toEqual([running.id]);
+    await Promise.allSettled(answers);
+  });
+
   test('is two tasks for two people, two clients, or other arguments', async () => {
     const alice = await peer('alice-token');
     const bob = await peer('bob-token');

@@ -204,6 +204,10 @@ describe('answers', () => {
     const after = await alice.client.experimental.tasks.getTask(task.taskId);
     expect(after.status).toBe('failed');
     expect(after.statusMessage).toContain('authorization_declined');
+    // Whoever opens the link now finds it over.
+    await expect(server.signIn((alice.asked[0] as { elicitationId: string }).elicitationId)).rejects.toThrow(
+      'over',
+    );
   });
 
   test('a cancel cancels the task', async () => {
@@ -228,6 +232,8 @@ describe('answers', () => {
       .poll(async () => (await server.ledger.readTask(task.taskId))?.asked[0]?.action, { timeout: 5_000 })
       .toBe('accept');
     expect((await again.client.experimental.tasks.getTask(task.taskId)).status).toBe('input_required');
+    await server.signIn((again.asked[0] as { elicitationId: string }).elicitationId);
+    expect((await again.client.experimental.tasks.getTask(task.taskId)).status).toBe('working');
   });
 
   test('a dismissed question of a job that waits stays open', async () => {

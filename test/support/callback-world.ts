@@ -14,15 +14,18 @@ import type { TaskSnapshot } from '../../src/engine/tasks.ts';
 import type { ProfileInput } from '../../src/provider/profile.ts';
 import { readPage, type Page } from '../../src/sandbox/html-page.ts';
 import { openPerson, type Person } from '../../src/sandbox/person.ts';
+import { isTerminal } from '../../src/task/status.ts';
 import { openWorld, type World } from '../../src/world.ts';
 import { openFakeProvider, type FakeProvider } from './fake-provider.ts';
 
-/** Names of the two providers in the configuration. */
-export type ProviderName = 'fake' | 'other';
+/** Names of the providers in the configuration: two with OAuth, one at the first's address that takes a typed key. */
+export type ProviderName = 'fake' | 'other' | 'keyed';
 
 export interface CallbackWorldOptions {
   /** Laid over the profiles of both providers. */
   readonly profile?: Partial<ProfileInput>;
+  /** Most requests to the pages in a minute; as good as none by default. */
+  readonly pagesPerMinute?: number;
 }
 
 /** An answer of Keyturn to one request. */
@@ -66,8 +69,10 @@ export interface CallbackWorld {
     options?: { job?: string; clientId?: string },
   ): Promise<{ taskId: string; link: string; key: string }>;
   read(as: string, taskId: string): Promise<TaskSnapshot>;
-  /** Waits until a task has a status, for 10 seconds at most. */
+  /** Waits until a task has a status, has ended, or 10 seconds are over. */
   until(as: string, taskId: string, status: string): Promise<TaskSnapshot>;
+  /** Ends every connection of a person. */
+  disconnect(as: string): Promise<void>;
   visitor(): Visitor;
   /** What the provider's page does: the address that it sends the browser back to. */
   approve(authorizationUrl: string): Promise<string>;
@@ -112,6 +117,22 @@ function profileOf(provider: FakeProvider, more: Partial<ProfileInput>): Profile
   };
 }
 
+/** A provider without OAuth: whether a key is good is what the fake provider's `userinfo` says. */
+function keyedProfile(provider: FakeProvider): ProfileInput {
+  return {
+    displayName: 'Keybox',
+    kind: 'credential',
+    identity: { url: provider.settings.userinfoEndpoint, subject: 'id' },
+    api: { origins: [provider.origin] },
+    credential: {
+      fields: [
+        { name: 'key', label: 'API key', kind: 'secret', maxLength: 100 },
+        { name: 'site', label: 'Site', kind: 'text', isOptional: true, maxLength: 20 },
+      ],
+    },
+  };
+}
+
 async function freePort(host: string): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
@@ -137,14 +158,20 @@ export async function openCallbackWorld(options: CallbackWorldOptions = {}): Pro
     fetchItems('fetch_items', 'fake', fake.settings.apiUrl),
     fetchItems('fetch_items_soon', 'fake', fake.settings.apiUrl, SOON_MS),
     fetchItems('fetch_others', 'other', other.settings.apiUrl),
+    fetchItems('fetch_keyed', 'keyed', fake.settings.apiUrl),
   ];
   const world = await openWorld({
     ports: { issuer: issuerPort },
     logStream: { write: (line) => void logLines.push(line) },
     config: {
-      providers: { fake: registered('fake', fake), other: registered('other', other) },
+      providers: {
+        fake: registered('fake', fake),
+        other: registered('other', other),
+        keyed: { profile: keyedProfile(fake) },
+      },
       tools: jobs,
       allowPrivate: [`http://127.0.0.2:${issuerPort}`, fake.origin, other.origin],
+      limits: { pagesPerMinute: options.pagesPerMinute ?? 10_000 },
       log: { level: 'debug' },
     },
   });
@@ -163,7 +190,7 @@ export async function openCallbackWorld(options: CallbackWorldOptions = {}): Pro
         signal,
       });
       if (task === undefined) throw new Error('no such task');
-      if (task.status === status || signal.aborted) return task;
+      if (task.status === status || isTerminal(task.status) || signal.aborted) return task;
       rev = task.rev;
     }
   }
@@ -192,6 +219,13 @@ export async function openCallbackWorld(options: CallbackWorldOptions = {}): Pro
       const task = await world.keyturn.engine.tasks.read(caller(as), taskId);
       if (task === undefined) throw new Error('no such task');
       return task;
+    },
+    async disconnect(as) {
+      const { ledger, engine } = world.keyturn;
+      const { owner } = caller(as);
+      for (const { connection } of await ledger.listConnections(owner)) {
+        await engine.offBoarding.disconnect(owner, connection.id);
+      }
     },
     visitor: () => openVisitor(world),
     async approve(authorizationUrl) {

@@ -59,7 +59,11 @@ export function formNeed(over: Partial<Need> = {}): Need {
     provider: null,
     scopes: [],
     link: null,
-    schema: { type: 'object', properties: { folder: { type: 'string', minLength: 1 } }, required: ['folder'] },
+    schema: {
+      type: 'object',
+      properties: { folder: { type: 'string', minLength: 1 } },
+      required: ['folder'],
+    },
     ...over,
   });
 }
@@ -137,7 +141,10 @@ export async function waiting(ledger: Ledger, over: Partial<NewTask> = {}) {
 }
 
 /** Presses *Continue* on a question. @returns the state hash and the reserved vault key. */
-export async function pressed(ledger: Ledger, question: Elicitation): Promise<{ stateHash: string; recordKey: string }> {
+export async function pressed(
+  ledger: Ledger,
+  question: Elicitation,
+): Promise<{ stateHash: string; recordKey: string }> {
   const stateHash = fresh('state');
   const recordKey = fresh('record');
   const begun = await ledger.beginAttempt({

@@ -2,6 +2,7 @@
  * An MCP server of the revisions with a handshake on a real socket, and the ledger behind it. Nothing runs jobs here:
  * a test is the worker, and the person at the provider, so that every moment of a task can be held still.
  */
+import { noMeter } from '../../src/engine/meter.ts';
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
@@ -135,6 +136,7 @@ export async function startLegacyServer(
     changes,
     settings: { openPerOwner: 50, queueDepth: 1_000, defaultTtlMs: 3_600_000, maxTtlMs: 86_400_000 },
     nowMs: () => performance.now(),
+    meter: noMeter,
   });
   const face = openLegacyFace({
     catalogue: openCatalogue(options.tools ?? TOOLS),

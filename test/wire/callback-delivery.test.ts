@@ -1,8 +1,8 @@
 /** Delivery of the authorization response: once, twice, at once, late, after a cancel, after a restart. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { FAULTLESS } from '../support/fake-provider-switches.ts';
-import { openCallbackWorld, SOON_MS, type CallbackWorld } from '../support/callback-world.ts';
+import { openCallbackWorld, SOON_MS, type CallbackWorld, type Visitor } from '../support/callback-world.ts';
 
 let scene: CallbackWorld;
 
@@ -16,13 +16,8 @@ afterAll(async () => {
 
 beforeEach(async () => {
   scene.fake.set(FAULTLESS);
-  const { ledger, engine } = scene.world.keyturn;
-  for (const as of ['alice', 'bob']) {
-    const { owner } = scene.caller(as);
-    for (const { connection } of await ledger.listConnections(owner)) {
-      await engine.offBoarding.disconnect(owner, connection.id);
-    }
-  }
+  await scene.disconnect('alice');
+  await scene.disconnect('bob');
 });
 
 const exchanges = (): number => scene.fake.count('exchange');
@@ -165,6 +160,154 @@ test('a cancel during the exchange keeps the grant, and the task stays cancelled
   expect((await scene.read('bob', taskId)).status).toBe('cancelled');
   const found = await scene.world.keyturn.ledger.listConnections(scene.caller('bob').owner);
   expect(found.map(({ connection }) => connection.status)).toEqual(['active']);
+});
+
+test('two sign-ins at the same time for one connection make one token call', async () => {
+  const before = exchanges();
+  const one = await scene.stopped('alice');
+  const two = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(one.link, 'alice');
+  const callbacks = [
+    await scene.approve(await alice.depart(one.link)),
+    await scene.approve(await alice.depart(two.link)),
+  ];
+  scene.fake.set({ delayMs: 300 });
+  const back = await Promise.all(callbacks.map((url) => alice.get(url, { fromElsewhere: true })));
+  for (const { location } of back) {
+    expect((await alice.get(location ?? '')).page.title).toContain('Done');
+  }
+  for (const { taskId } of [one, two]) {
+    expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+  }
+  expect(exchanges() - before).toBe(1);
+});
+
+test('a denial in an old tab ends nothing once another tab has signed in', async () => {
+  const { taskId, link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  scene.fake.set({ authorizeError: { error: 'access_denied' } });
+  const denied = await scene.approve(await alice.depart(link));
+  scene.fake.set({ authorizeError: null, delayMs: 300 });
+  const good = await scene.approve(await alice.depart(link));
+  const coming = alice.get(good, { fromElsewhere: true });
+  await pause(100);
+  const back = await alice.get(denied, { fromElsewhere: true });
+  await coming;
+  expect((await alice.get(back.location ?? '')).page.title).toContain('Done');
+  expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+});
+
+test('a response that reaches two nodes at once leads to one token call, on either', async () => {
+  const before = exchanges();
+  const node = await scene.world.openNode();
+  try {
+    const { taskId, link } = await scene.stopped('alice');
+    const alice = scene.visitor();
+    await alice.signIn(link, 'alice');
+    const callback = await scene.approve(await alice.depart(link));
+    const cookie = alice.person.cookies.headerFor({
+      url: new URL(callback),
+      isSameSite: false,
+      isSafeNavigation: true,
+    });
+    const there = () =>
+      node.app.inject({
+        url: callback.slice(scene.world.publicUrl.length),
+        headers: { cookie: cookie ?? '', 'sec-fetch-site': 'cross-site' },
+      });
+    const [one, two, here] = await Promise.all([
+      there(),
+      there(),
+      alice.get(callback, { fromElsewhere: true }),
+    ]);
+    expect([one.statusCode, two.statusCode, here.status]).toEqual([303, 303, 303]);
+    expect(one.headers.location).toBe(here.location);
+    expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+    expect(exchanges() - before).toBe(1);
+  } finally {
+    await node.stop();
+  }
+});
+
+test('a browser that goes away during the exchange does not interrupt it', async () => {
+  const before = exchanges();
+  const { taskId, link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  const cookie = alice.person.cookies.headerFor({
+    url: new URL(callback),
+    isSameSite: false,
+    isSafeNavigation: true,
+  });
+  scene.fake.set({ delayMs: 400 });
+  const gone = fetch(callback, {
+    redirect: 'manual',
+    headers: { cookie: cookie ?? '' },
+    signal: AbortSignal.timeout(150),
+  });
+  await expect(gone).rejects.toThrow();
+  expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+  expect(exchanges() - before).toBe(1);
+});
+
+test('a shutdown during the exchange waits for it, and nothing is lost', async () => {
+  const before = exchanges();
+  const { taskId, link } = await scene.stopped('alice');
+  const alice = scene.visitor();
+  await alice.signIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  scene.fake.set({ delayMs: 500 });
+  const coming = alice.get(callback, { fromElsewhere: true }).catch(() => undefined);
+  await pause(150);
+  await scene.world.restart();
+  await coming;
+  expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+  expect(exchanges() - before).toBe(1);
+});
+
+describe('a sign-in whose account cannot be checked at the moment', () => {
+  async function undecided(job: string): Promise<{ taskId: string; outcome: string; alice: Visitor }> {
+    const first = await scene.stopped('alice');
+    const alice = scene.visitor();
+    await alice.signIn(first.link, 'alice');
+    await alice.get(await scene.approve(await alice.depart(first.link)), { fromElsewhere: true });
+    await scene.until('alice', first.taskId, 'completed');
+    scene.fake.endGrants();
+    const { taskId, link } = await scene.stopped('alice', { job });
+    scene.fake.set({ userinfo: { status: 503, body: {} } });
+    const callback = await scene.approve(await alice.depart(link));
+    const back = await alice.get(callback, { fromElsewhere: true });
+    expect((await alice.get(back.location ?? '')).status).toBe(502);
+    expect((await scene.read('alice', taskId)).status).toBe('input_required');
+    return { taskId, outcome: back.location ?? '', alice };
+  }
+
+  test('is finished by whoever runs later, without a second token call', async () => {
+    const { taskId, outcome, alice } = await undecided('fetch_items');
+    const before = exchanges();
+    await scene.world.restart();
+    scene.fake.set({ userinfo: null });
+    expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
+    expect((await alice.get(outcome)).page.title).toContain('Done');
+    expect(exchanges() - before).toBe(0);
+  });
+
+  test('is given up after the deadline', async () => {
+    const { taskId, outcome, alice } = await undecided('fetch_items_soon');
+    expect((await scene.until('alice', taskId, 'failed')).outcome).toMatchObject({
+      reason: 'deadline_passed',
+    });
+    let page = await alice.get(outcome);
+    for (let tries = 0; tries < 40 && page.status === 502; tries += 1) {
+      await pause(250);
+      page = await alice.get(outcome);
+    }
+    expect(page.status).toBe(409);
+    expect(page.page.title).toContain('sign in once more');
+  });
 });
 
 test('a restart between Continue and the response loses nothing', async () => {

@@ -194,6 +194,41 @@ test('every page is protected against frames, sniffing, caching and leaks of its
   }
 });
 
+test('a browser that starts sign-ins over and over keeps small cookies, and the last of them works', async () => {
+  const visitor = scene.visitor();
+  const { link: own } = await scene.stopped('bob');
+  for (let one = 0; one < 40; one += 1) {
+    await visitor.post('/sign-in?to=/connections', { csrf: await csrf(visitor, own), action: 'sign-in' });
+  }
+  await visitor.signIn(own, 'bob');
+  for (let one = 0; one < 18; one += 1) await visitor.depart(own);
+  const more = await scene.stopped('bob');
+  for (let one = 0; one < 18; one += 1) await visitor.depart(more.link);
+  const url = new URL(own);
+  const header = visitor.person.cookies.headerFor({ url, isSameSite: true, isSafeNavigation: true }) ?? '';
+  expect(header.length).toBeLessThan(8_192);
+  const back = await visitor.get(await scene.approve(await visitor.depart(more.link)), {
+    fromElsewhere: true,
+  });
+  expect((await visitor.get(back.location ?? '')).page.title).toContain('Done');
+});
+
+test('an address that asks for too many pages is told to wait', async () => {
+  const small = await openCallbackWorld({ pagesPerMinute: 5 });
+  try {
+    const visitor = small.visitor();
+    for (let one = 0; one < 5; one += 1) expect((await visitor.get('/')).status).toBe(200);
+    const refused = await visitor.get('/callback/fake?state=x&code=y', { fromElsewhere: true });
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    expect(refused.headers['content-security-policy']).toContain("frame-ancestors 'none'");
+    expect(refused.page.title).toContain('Too many requests');
+    expect((await small.world.keyturn.app.inject('/healthz')).statusCode).not.toBe(429);
+  } finally {
+    await small.close();
+  }
+});
+
 test('forged Host and forwarded headers change no address', async () => {
   const token = await csrf(alice, link);
   const form = { csrf: token, action: 'continue' };
@@ -209,6 +244,7 @@ test('forged Host and forwarded headers change no address', async () => {
 });
 
 test('fields of a tenant that nobody asked for reach neither the provider nor the API', async () => {
+  await scene.disconnect('bob');
   const { link: own, taskId } = await scene.stopped('bob');
   const bob = scene.visitor();
   await bob.signIn(own, 'bob');

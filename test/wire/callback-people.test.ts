@@ -21,13 +21,8 @@ afterAll(async () => {
 
 beforeEach(async () => {
   scene.fake.set(FAULTLESS);
-  const { ledger, engine } = scene.world.keyturn;
-  for (const as of ['alice', 'bob']) {
-    const { owner } = scene.caller(as);
-    for (const { connection } of await ledger.listConnections(owner)) {
-      await engine.offBoarding.disconnect(owner, connection.id);
-    }
-  }
+  await scene.disconnect('alice');
+  await scene.disconnect('bob');
 });
 
 const exchanges = (): number => scene.fake.count('exchange');
@@ -153,6 +148,25 @@ describe("a forwarded provider address: somebody else's response is refused with
     expect((await scene.visitor().get('/outcome/AAAAAAAAAAAAAAAA')).status).toBe(404);
     expect((await alice.get(outcome)).page.title).toContain('Done');
   });
+});
+
+test('a session that ended while its person was at the provider does not refuse the response', async () => {
+  const { taskId, link } = await scene.stopped('alice');
+  const alice = await signedIn(link, 'alice');
+  const callback = await scene.approve(await alice.depart(link));
+  const all =
+    alice.person.cookies.headerFor({ url: new URL(callback), isSameSite: false, isSafeNavigation: true }) ??
+    '';
+  const binding = all.split('; ').filter((pair) => pair.startsWith('keyturn_attempt_'));
+  expect(binding).toHaveLength(1);
+  const there = (url: string) =>
+    scene.world.keyturn.app.inject({ url, headers: { cookie: binding[0] ?? '' } });
+  const back = await there(callback.slice(scene.world.publicUrl.length));
+  expect(back.statusCode).toBe(303);
+  const page = await there(String(back.headers.location));
+  expect(page.statusCode).toBe(200);
+  expect(page.body).toContain('Done');
+  expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
 });
 
 test('two tabs finish in reverse order, each with a cookie of its own that is gone afterwards', async () => {
@@ -316,6 +330,22 @@ describe('scopes', () => {
       reason: 'insufficient_scope',
       facts: { missing: ['items:list'] },
     });
+  });
+
+  test('fewer in two tabs at once: one more question all the same', async () => {
+    scene.fake.set({ grantedScopes: ['items:read'] });
+    const { link, taskId } = await scene.stopped('alice');
+    const alice = await signedIn(link, 'alice');
+    const departures = [await alice.depart(link), await alice.depart(link)];
+    for (const departure of departures) {
+      expect((await arrive(alice, await scene.approve(departure))).status).toBe(409);
+    }
+    const task = await scene.read('alice', taskId);
+    expect(task.status).toBe('input_required');
+    expect(task.inputs).toHaveLength(1);
+    scene.fake.set({ grantedScopes: 'as-asked' });
+    expect((await finish(alice, task.inputs[0]?.url ?? '')).page.title).toContain('Done');
+    expect((await scene.until('alice', taskId, 'completed')).status).toBe('completed');
   });
 
   test('fewer at first, all at the second question: the task goes on', async () => {

@@ -20,11 +20,7 @@ afterAll(async () => {
 
 beforeEach(async () => {
   scene.fake.set(FAULTLESS);
-  const { ledger, engine } = scene.world.keyturn;
-  const { owner } = scene.caller('alice');
-  for (const { connection } of await ledger.listConnections(owner)) {
-    await engine.offBoarding.disconnect(owner, connection.id);
-  }
+  await scene.disconnect('alice');
   ({ taskId, link } = await scene.stopped('alice'));
   alice = scene.visitor();
   await alice.signIn(link, 'alice');

@@ -168,6 +168,15 @@ describe('a session', () => {
     expect((await send(request(1, 'ping'), { session })).status).toBe(404);
   });
 
+  test('is a new one when a client introduces itself again, whatever id it still carries', async () => {
+    const { session } = await open();
+    for (const stale of [session, 'long-gone']) {
+      const response = await send(initialize(), { session: stale });
+      expect(response.status).toBe(200);
+      expect(response.headers.get('mcp-session-id')).not.toBe(stale);
+    }
+  });
+
   test('ends its streams when its client ends it, and its tasks go on', async () => {
     const { session } = await open();
     const taskId = await createTask(session);

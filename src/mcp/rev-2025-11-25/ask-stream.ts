@@ -32,9 +32,7 @@ export function formElicitation(
   };
 }
 
-/** Questions on one stream. */
-export type AskStream = ReturnType<typeof openAskStream>;
-
+/** Opens the questions of one stream. */
 export function openAskStream(
   parts: Pick<LegacyParts, 'prompts' | 'log'>,
   call: Pick<Call, 'client' | 'send'>,

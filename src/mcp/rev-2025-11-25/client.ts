@@ -4,6 +4,7 @@
  */
 import { elicitationModes, type ElicitationModes } from '../../elicitation/capability.ts';
 import { isObject } from '../json-rpc.ts';
+import { drawnModes } from './host-quirks.ts';
 import { negotiate, REVISIONS, type Revision } from './revisions.ts';
 
 /** A client as it introduced itself. */
@@ -11,7 +12,7 @@ export interface Client {
   readonly revision: Revision;
   /** Self-reported name: decoration, and the key of the operator's delivery rules. */
   readonly name: string | null;
-  /** What it can show, within what its revision knows. */
+  /** What it can show: as declared, within what its revision knows and what is known of its host. */
   readonly modes: ElicitationModes;
   /** Whether it declared tasks of its own: a sign that it knows how to drive ours. */
   readonly tasks: boolean;
@@ -31,10 +32,10 @@ export function readClient(params: unknown): Client {
   return {
     revision,
     name,
-    modes: {
+    modes: drawnModes(name, {
       form: declared.form && known.elicitation.form,
       url: declared.url && known.elicitation.url,
-    },
+    }),
     tasks: known.tasks && isObject(capabilities['tasks']),
   };
 }

@@ -64,17 +64,16 @@ async function route(parts: LegacyParts, kept: Kept, input: LegacyInput): Promis
     const supported = Object.keys(REVISIONS).join(', ');
     return fault(reply, 400, TRANSPORT_FAULT, `Unsupported protocol version (supported: ${supported})`);
   }
-  const id = headerOf(request, 'mcp-session-id');
-  if (id === undefined) {
-    if (request.method !== 'POST' || !isInitialize(body)) {
-      return fault(reply, 400, TRANSPORT_FAULT, 'Mcp-Session-Id header is required');
-    }
+  if (request.method === 'POST' && isInitialize(body)) {
+    // Clients come back with the id of a session that is over and introduce themselves again: a new session it is.
     const client = readClient(body.params);
     const session = await sessions.start(caller, client);
     // A revision that is not spoken here is answered with the one that is.
     const params = { ...(body.params as object), protocolVersion: client.revision };
     return await pass(kept, session, input, { ...body, params });
   }
+  const id = headerOf(request, 'mcp-session-id');
+  if (id === undefined) return fault(reply, 400, TRANSPORT_FAULT, 'Mcp-Session-Id header is required');
   const session = await sessions.find(caller, id);
   if (session === undefined) return fault(reply, 404, SESSION_UNKNOWN, 'Session not found');
   if (request.method === 'DELETE') {

@@ -65,9 +65,13 @@ export async function heldAnswer(
     case 'links':
       give(state, held.task, held.links);
       if (asText) return linksText(held.links, back);
-      throw new RpcError(URL_ELICITATION_REQUIRED, 'A person has to sign in before this call can go on.', {
-        elicitations: held.links.map(urlElicitation),
-      });
+      throw new RpcError(
+        URL_ELICITATION_REQUIRED,
+        'A person has to open a link before this call can go on.',
+        {
+          elicitations: held.links.map(urlElicitation),
+        },
+      );
     case 'patience':
       return runningText(held.task, back);
   }

@@ -11,7 +11,7 @@ import { INTERNAL_ERROR } from '../json-rpc.ts';
 import { RpcError } from './rpc-error.ts';
 
 /** `_meta` key that ties a message to its task. */
-export const RELATED_TASK = 'io.modelcontextprotocol/related-task';
+const RELATED_TASK = 'io.modelcontextprotocol/related-task';
 
 /** `_meta` of a message that belongs to a task. */
 export function relatedTask(taskId: string): Record<string, { taskId: string }> {

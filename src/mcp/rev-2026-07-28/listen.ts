@@ -62,8 +62,6 @@ function wrong(message: string): Refusal {
   return new Refusal('arguments_invalid', { message });
 }
 
-export type Listening = ReturnType<typeof openListening>;
-
 /** Opens what serves streams. */
 export function openListening(options: {
   tasks: Tasks;

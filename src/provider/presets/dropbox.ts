@@ -25,7 +25,7 @@ export const dropbox: ProfileInput = {
   api: {
     origins: ['https://api.dropboxapi.com', 'https://content.dropboxapi.com'],
     // Status 401 as well: judged before "expired".
-    insufficientWhen: [{ status: [401], bodyHas: ['"missing_scope"'] }],
+    insufficientWhen: [{ status: [401], members: { 'error..tag': ['missing_scope'] } }],
     neededScopes: 'error.required_scope',
   },
   sources: ['dropbox/dropbox-sdk-js src/auth.js; dropbox/dropbox-api-spec auth.stone (2026-08)'],

@@ -238,8 +238,12 @@ class History {
         return;
       }
       case 'commit refresh':
-        if (refresh)
-          await ledger.commitRefresh({ ...refresh, grant: grant({ recordKey: refresh.recordKey }) });
+        if (refresh) {
+          const commit = { ...refresh, grant: grant({ recordKey: refresh.recordKey }) };
+          await ledger.commitRefresh(commit);
+          // The news of a commit may be lost, and the commit tried again.
+          if (detail === 0) await ledger.commitRefresh(commit);
+        }
         return;
       case 'fail refresh':
         if (refresh) {

@@ -40,6 +40,8 @@ export interface RigOptions {
   readonly folder?: string;
   readonly keyring?: Keyring;
   readonly publicUrl?: string;
+  /** The end waits for requests that are being answered, as in production. */
+  readonly waitsForRequests?: boolean;
 }
 
 export interface Rig {
@@ -107,7 +109,7 @@ export async function openRig(options: RigOptions): Promise<Rig> {
     nowMs,
   });
   // A connection that a client has opened and not used yet would hold up the end for a minute.
-  const app = Fastify({ forceCloseConnections: true });
+  const app = Fastify({ forceCloseConnections: options.waitsForRequests === true ? 'idle' : true });
   await mountMcp(app, {
     resource: {
       publicUrl,

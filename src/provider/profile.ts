@@ -25,6 +25,22 @@ const signal = z.strictObject({
 /** A condition on an answer of the provider's API. */
 export type Signal = z.output<typeof signal>;
 
+/** An error of a refresh that means a dead grant. */
+const deadGrant = z.union([
+  /** An error code that means nothing else. */
+  z.string().min(1),
+  /**
+   * A code that other errors have as well, so that it counts with this status and these words only: a grant
+   * that is condemned by mistake costs every person a sign-in.
+   */
+  z.strictObject({
+    code: z.string().min(1),
+    status: z.int().optional(),
+    /** Occurs in `error_description`, `message` or `reason`. */
+    says: z.string().min(1).optional(),
+  }),
+]);
+
 /** How the next page of a list is found. */
 const pagination = z.discriminatedUnion('kind', [
   /** `Link` header with `rel="next"` (RFC 8288). */
@@ -136,7 +152,9 @@ export const profileSchema = z.strictObject({
   errors: z
     .strictObject({
       /** Error codes of a refresh that mean a dead grant, beside `invalid_grant`. */
-      dead: z.array(z.string().min(1)).default([]),
+      dead: z.array(deadGrant).default([]),
+      /** Error codes that say that our client is not as the provider has it, beside the common ones. */
+      misconfigured: z.array(z.string().min(1)).default([]),
       /** Error codes that pass. */
       transient: z.array(z.string().min(1)).default([]),
     })

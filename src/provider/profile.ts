@@ -55,6 +55,16 @@ const pagination = z.discriminatedUnion('kind', [
     /** Member that says with `false` that this was the last page. */
     more: path.optional(),
   }),
+  /** The id of the page's last item is sent as a parameter of the same URL. */
+  z.strictObject({
+    kind: z.literal('last-item'),
+    /** Member that holds the list. */
+    items: path,
+    id: path,
+    parameter: z.string().min(1),
+    /** Member that says with `true` that there is another page. */
+    more: path,
+  }),
 ]);
 
 /** How the next page of a list is found. */
@@ -146,6 +156,8 @@ export const profileSchema = z.strictObject({
       rotates: z.boolean().optional(),
       /** How long a used refresh token is still taken, if the answer was lost. */
       graceMs: ms.optional(),
+      /** Whether a refresh names the redirect URI of the sign-in as well. */
+      sendsRedirectUri: z.boolean().default(false),
       parameters: z.record(z.string(), z.string()).default({}),
     })
     .prefault({}),

@@ -116,6 +116,8 @@ export const profileSchema = z.strictObject({
         /** What to write, with an example. */
         hint: z.string().min(1),
         default: z.string().optional(),
+        /** One label of a host, without dots: `acme`, not `acme.example.com`. */
+        isLabel: z.boolean().optional(),
       }),
     )
     .default({}),

@@ -7,7 +7,7 @@ import type { ProfileInput } from '../profile.ts';
 
 export const shopify: ProfileInput = {
   displayName: 'Shopify',
-  tenant: { shop: { hint: 'acme for acme.myshopify.com' } },
+  tenant: { shop: { hint: 'acme for acme.myshopify.com', isLabel: true } },
   authorizationEndpoint: 'https://{shop}.myshopify.com/admin/oauth/authorize',
   tokenEndpoint: 'https://{shop}.myshopify.com/admin/oauth/access_token',
   pkce: 'ignored',

@@ -175,7 +175,10 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
           clientSecret: keep(one.clientSecret, `providers.${id}.clientSecret`),
           clientKey: key === null ? null : await importPKCS8(key.reveal(), 'ES256'),
         };
-        return [id, openProvider(registration, { egress, wallMs })] as const;
+        return [
+          id,
+          openProvider(registration, { egress, wallMs, redirectUri: `${publicUrl}/callback/${id}` }),
+        ] as const;
       }),
     ),
   );

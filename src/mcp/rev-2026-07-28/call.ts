@@ -4,7 +4,7 @@
  * says it in MCP's terms, and leaves the wire to its callers.
  */
 import { isRefusal, Refusal } from '../../errors.ts';
-import type { Caller } from '../../engine/caller.ts';
+import type { Caller, Declared } from '../../engine/caller.ts';
 import {
   ProtocolError,
   text,
@@ -18,11 +18,12 @@ import type { Log } from '../../log.ts';
 import type { Json } from '../../store/records.ts';
 import { explicitKey, implicitKey, LONGEST_KEY, type IdempotencyKey } from '../../task/idempotency.ts';
 import { readArguments, type Catalogue } from '../catalogue.ts';
+import { linkLines } from '../delivery.ts';
 import { INTERNAL_ERROR, type JsonObject, type WireError } from '../json-rpc.ts';
 import { paramHeaderProblem } from '../param-headers.ts';
 import { outcomeError } from '../wire-error.ts';
 import { askFirst, type Asked } from './ask-first.ts';
-import { inputRequests, taskFields, toolResult } from './detailed-task.ts';
+import { inputRequests, taskFields, toolResult, type Reach } from './detailed-task.ts';
 import { missingCapability, missingTasks, type Envelope } from './envelope.ts';
 import { holdLeg } from './legs.ts';
 import { openState, sealState, type CallIdentity, type CallState, type StateSeal } from './request-state.ts';
@@ -38,6 +39,7 @@ export interface CallParts {
   readonly legMs: number;
   /** How long gathered answers are good, in milliseconds. */
   readonly askMs: number;
+  readonly reachOf: (declared: Declared) => Reach;
   readonly wallMs: () => number;
   /** Monotonic. */
   readonly nowMs: () => number;
@@ -175,7 +177,7 @@ async function start(call: ReadCall, job: JobDefinition, args: Json): Promise<Ca
       await tasks.delivered(task.taskId);
     });
   }
-  return withHandle ? handle(task) : lead(call, task.taskId);
+  return withHandle ? handle(task) : lead(call, task.taskId, created);
 }
 
 function handle(task: TaskSnapshot): CallAnswer {
@@ -190,20 +192,25 @@ async function goOn(call: ReadCall, taskId: string): Promise<CallAnswer> {
       ? await tasks.answer(call.caller, taskId, call.responses)
       : await tasks.read(call.caller, taskId);
   if (known === undefined) throw new Refusal('request_state_invalid');
-  if (!call.envelope.declared.tasks) return lead(call, taskId);
+  if (!call.envelope.declared.tasks) return lead(call, taskId, false);
   const task = await tasks.read(call.caller, taskId);
   if (task === undefined) throw new Refusal('request_state_invalid');
   return handle(task);
 }
 
-/** Waits one leg for the task and says what the client has to do next. */
-async function lead(call: ReadCall, taskId: string): Promise<CallAnswer> {
+/**
+ * Waits one leg for the task and says what the client has to do next.
+ *
+ * @param fresh the task was started by this very request, so that its client has been given nothing yet.
+ */
+async function lead(call: ReadCall, taskId: string, fresh: boolean): Promise<CallAnswer> {
   const { parts, caller, envelope, identity } = call;
   const leg = await holdLeg({
     ...parts,
     caller,
     taskId,
-    modes: envelope.declared.modes,
+    reach: parts.reachOf(envelope.declared),
+    givesLinks: fresh,
     signal: call.signal,
   });
   if (leg === undefined) throw new Refusal('request_state_invalid');
@@ -212,6 +219,11 @@ async function lead(call: ReadCall, taskId: string): Promise<CallAnswer> {
     return ended(leg.task);
   }
   const { task } = leg;
+  if (leg.kind === 'links') {
+    // A result ends the call for its client; the same call again finds the task (D7).
+    const back = `Call ${identity.tool} again with the same arguments once that is done.`;
+    return said(text(`${linkLines(leg.links)}\n\n${back}`));
+  }
   // The lifetime covers every deadline and the time to read back (D5).
   const expiresAtMs = task.createdAtMs + task.ttlMs;
   const requestState = await sealState(parts.seal, identity, { kind: 'task', taskId }, expiresAtMs);

@@ -14,7 +14,7 @@ import type { Authenticated } from '../bearer.ts';
 import type { Catalogue } from '../catalogue.ts';
 import { isObject, resultText, type JsonObject, type RpcId, type WireError } from '../json-rpc.ts';
 import { missingTasks } from './envelope.ts';
-import { detailedTask } from './detailed-task.ts';
+import { detailedTask, type Reach } from './detailed-task.ts';
 import { openEventStream, type EventStream } from './event-stream.ts';
 
 /** What a client wants to hear of; types that are not offered here are not looked at. */
@@ -67,6 +67,7 @@ export function openListening(options: {
   tasks: Tasks;
   catalogue: Catalogue;
   settings: ListenSettings;
+  reachOf: (declared: Declared) => Reach;
   /** `_meta` of results. */
   resultMeta: JsonObject;
   scrub: (text: string) => string;
@@ -146,7 +147,7 @@ export function openListening(options: {
           const task = await tasks.read(caller, next.value);
           if (task === undefined || told.get(next.value) === task.rev) continue;
           told.set(next.value, task.rev);
-          notify('notifications/tasks', detailedTask(task, declared.modes));
+          notify('notifications/tasks', detailedTask(task, options.reachOf(declared)));
         }
       } catch (error) {
         // Looked at again with the next comment.

@@ -65,6 +65,8 @@ export interface KeyturnOptions {
   readonly logStream?: DestinationStream;
   readonly wallMs?: () => number;
   readonly monotonicMs?: () => number;
+  /** Stands between the ledger and its database: tests cut the power here. */
+  readonly wrapStore?: (engine: SqlEngine) => SqlEngine;
   /** Where the secrets in use are kept: several servers of one process may share a set. */
   readonly secrets?: SecretsInUse;
   /**
@@ -144,7 +146,9 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     ...(options.logStream === undefined ? {} : { stream: options.logStream }),
   });
   const keyring = await openKeys(config.vault.keys, env);
-  const ledger = openLedger(await openStore(config, options, env, secrets));
+  const ledger = openLedger(
+    (options.wrapStore ?? ((engine) => engine))(await openStore(config, options, env, secrets)),
+  );
   const vault = openVault({ keyring, table: ledger.vaultTable });
   await proveVault(ledger, vault);
   const metrics = openMetrics();

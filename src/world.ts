@@ -79,27 +79,24 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Opens the world. */
-export async function openWorld(options: WorldOptions = {}): Promise<World> {
-  const port = options.port ?? (await freePort());
-  const publicUrl = `http://localhost:${port}`;
-  const mcpUrl = `${publicUrl}/mcp`;
-  const own = options.folder === undefined;
-  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'keyturn-'));
-  const sandbox = await openSandbox({
-    mcpResource: mcpUrl,
-    keyturnPublicUrl: publicUrl,
-    ...(options.ports === undefined ? {} : { ports: options.ports }),
-    ...(options.accessTokenSeconds === undefined ? {} : { accessTokenSeconds: options.accessTokenSeconds }),
-  });
+/** Configuration of a Keyturn in a sandbox, and the environment that holds its secrets. */
+export function worldConfig(place: {
+  sandbox: Sandbox;
+  publicUrl: string;
+  port: number;
+  folder: string;
+  vaultKeys: string;
+  tools?: readonly AnyTool[];
+}): { config: ConfigInput; env: Record<string, string> } {
+  const { sandbox, publicUrl, port, folder } = place;
   const { issuer, saas, providerSettings: paperboat } = sandbox;
+  const mcpUrl = `${publicUrl}/mcp`;
   const env = {
-    KEYTURN_VAULT_KEYS: generateKey().entry.reveal(),
+    KEYTURN_VAULT_KEYS: place.vaultKeys,
     PAPERBOAT_SECRET: paperboat.clientSecret.reveal(),
     ISSUER_SECRET: issuer.clientSecret.reveal(),
-    ...options.env,
   };
-  const config = readConfig({
+  const config: ConfigInput = {
     name: 'Keyturn Sandbox',
     publicUrl,
     listen: { host: '127.0.0.1', port },
@@ -134,18 +131,39 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
         },
       },
     },
-    tools: [
-      importRecords(paperboat.recordsUrl),
-      ...(options.tools ?? []),
-      ...(options.moreTools?.(paperboat.recordsUrl) ?? []),
-    ],
+    tools: [importRecords(paperboat.recordsUrl), ...(place.tools ?? [])],
     allowPrivate: [new URL(issuer.issuer).origin, saas.origin],
     log: { level: 'info' },
     // One machine plays everybody here.
     limits: { requestsPerMinute: 10_000_000, pagesPerMinute: 100_000 },
-    ...options.config,
-  });
+  };
+  return { config, env };
+}
 
+/** Opens the world. */
+export async function openWorld(options: WorldOptions = {}): Promise<World> {
+  const port = options.port ?? (await freePort());
+  const publicUrl = `http://localhost:${port}`;
+  const mcpUrl = `${publicUrl}/mcp`;
+  const own = options.folder === undefined;
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'keyturn-'));
+  const sandbox = await openSandbox({
+    mcpResource: mcpUrl,
+    keyturnPublicUrl: publicUrl,
+    ...(options.ports === undefined ? {} : { ports: options.ports }),
+    ...(options.accessTokenSeconds === undefined ? {} : { accessTokenSeconds: options.accessTokenSeconds }),
+  });
+  const { recordsUrl } = sandbox.providerSettings;
+  const made = worldConfig({
+    sandbox,
+    publicUrl,
+    port,
+    folder,
+    vaultKeys: generateKey().entry.reveal(),
+    tools: [...(options.tools ?? []), ...(options.moreTools?.(recordsUrl) ?? [])],
+  });
+  const env: Record<string, string> = { ...made.env, ...options.env };
+  const config = readConfig({ ...made.config, ...options.config });
   const secrets = new SecretsInUse();
 
   function build(): Promise<Keyturn> {

@@ -107,7 +107,7 @@ export function openAccess(options: {
     if ((connection.lastUsedAtMs ?? 0) < wallMs() - 60_000) {
       void ledger.touchConnection(connectionId).catch(() => undefined);
     }
-    return { token: tokens.accessToken, tokens, generation: connection.generation };
+    return { tokens, generation: connection.generation };
   }
 
   /** Renews ahead of expiry. A token that still has time is used on while its provider is in trouble. */
@@ -185,6 +185,7 @@ export function openAccess(options: {
         provider,
         egress,
         signal: call.signal,
+        wallMs,
         tokenSource: {
           current: async () => current(task, (await ensure()).id, call.scopes),
           async renew(generation) {

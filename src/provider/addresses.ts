@@ -1,4 +1,7 @@
-/** Addresses that a server has no business in: private, loopback, link-local, metadata, and what maps onto them. */
+/**
+ * Addresses that a server has no business in: private, loopback, link-local, metadata, and what maps onto
+ * them.
+ */
 import { BlockList, isIP } from 'node:net';
 
 const blocked = new BlockList();
@@ -41,8 +44,8 @@ for (const [net, bits] of [
 }
 
 /**
- * Whether an address is public. IPv4 addresses written as IPv6 (`::ffff:a.b.c.d`, `::a.b.c.d`) are never: nobody needs
- * them to reach a provider.
+ * Whether an address is public. IPv4 addresses written as IPv6 (`::ffff:a.b.c.d`, `::a.b.c.d`) are never:
+ * nobody needs them to reach a provider.
  */
 export function isPublicAddress(address: string): boolean {
   const plain = address.split('%')[0] ?? address;

@@ -44,7 +44,10 @@ export function wantsBody(profile: Profile, status: number): boolean {
   );
 }
 
-/** Judges an answer. The narrower signal first: some providers answer a limit or a missing scope with 401 or 403. */
+/**
+ * Judges an answer. The narrower signal first: some providers answer a limit or a missing scope with 401 or
+ * 403.
+ */
 export function judgeApiAnswer(profile: Profile, answer: ApiAnswer): Judgement {
   const { expiredWhen, insufficientWhen, limitedWhen } = profile.api;
   const json = wantsBody(profile, answer.status) ? parseJson(answer.body) : undefined;
@@ -56,8 +59,8 @@ export function judgeApiAnswer(profile: Profile, answer: ApiAnswer): Judgement {
 }
 
 /**
- * How long to wait after an answer that says *limited* or *unavailable*: what the provider asks for, else what its
- * profile knows.
+ * How long to wait after an answer that says *limited* or *unavailable*: what the provider asks for, else
+ * what its profile knows.
  *
  * @returns milliseconds, at most a day; undefined when nothing says.
  */
@@ -75,7 +78,9 @@ export function waitMs(profile: Profile, headers: Headers, wallMs: number): numb
   return Number.isFinite(ms) ? Math.min(Math.max(0, ms), 86_400_000) : known;
 }
 
-/** Scopes that an answer names as missing: in its challenge (RFC 6750 section 3), or where the profile knows. */
+/**
+ * Scopes that an answer names as missing: in its challenge (RFC 6750 section 3), or where the profile knows.
+ */
 export function neededScopes(profile: Profile, answer: ApiAnswer): string[] {
   const challenged = /\bscope="([^"]*)"/.exec(answer.challenge)?.[1];
   const { neededScopes: path } = profile.api;

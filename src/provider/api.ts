@@ -1,6 +1,6 @@
 /**
- * A provider's API as jobs get it, and the only place where a token meets a request: exact origins (R16), no redirect
- * off them, one renewal and one retry after an answer that says *expired* (D12).
+ * A provider's API as jobs get it. A token meets a job's request here and nowhere else: exact origins (R16),
+ * no redirect off them, one renewal and one retry after an answer that says *expired* (D12).
  */
 import { Refusal } from '../errors.ts';
 import {
@@ -50,8 +50,10 @@ export function bindApi(options: {
   egress: Egress;
   tokenSource: TokenSource;
   signal: AbortSignal;
+  /** Wall clock, for dates in `Retry-After`. */
+  wallMs: () => number;
 }): BoundApi {
-  const { provider, egress, tokenSource, signal } = options;
+  const { provider, egress, tokenSource, signal, wallMs } = options;
   const profile = provider.settings;
   const { api } = profile;
 
@@ -110,8 +112,8 @@ export function bindApi(options: {
     nextPage: (answer, body) => nextPage(api.pagination, { url: answer.url, headers: answer.headers, body }),
 
     /**
-     * @throws Refusal `egress_forbidden`, `connection_needs_sign_in` (facts `generation`, `judgedBy: 'api'` after a
-     *   second refusal), `insufficient_scope` (facts `generation`, `scopes`), `provider_unavailable`.
+     * @throws Refusal `egress_forbidden`, `connection_needs_sign_in` (facts `generation`, `judgedBy: 'api'`
+     *   after a second refusal), `insufficient_scope` (facts `generation`, `scopes`), `provider_unavailable`.
      */
     async fetch(target, init = {}) {
       if (init.body instanceof ReadableStream)
@@ -141,7 +143,7 @@ export function bindApi(options: {
           }
           case 'limited':
           case 'unavailable': {
-            const ms = waitMs(profile, response.headers, Date.now());
+            const ms = waitMs(profile, response.headers, wallMs());
             await response.body?.cancel();
             throw new Refusal('provider_unavailable', {
               facts: {

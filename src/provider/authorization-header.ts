@@ -6,8 +6,8 @@ import type { TokenSet } from './token-set.ts';
 /**
  * Sets the header.
  *
- * @throws Refusal `answer_malformed` for a token that cannot stand in a header: the platform's own error would quote
- *   it.
+ * @throws Refusal `answer_malformed` for a token that cannot stand in a header: the platform's own error
+ *   would quote it.
  */
 export function authorize(headers: Headers, profile: Profile, tokens: TokenSet): void {
   const { scheme, header, basicUser } = profile.api;

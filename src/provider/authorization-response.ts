@@ -1,6 +1,6 @@
 /**
- * The authorization response (RFC 6749 section 4.1.2, RFC 9207), checked before anything is sent anywhere. Pure; the
- * order of checks is the order below.
+ * The authorization response (RFC 6749 section 4.1.2, RFC 9207), checked before anything is sent anywhere.
+ * Pure; the order of checks is the order below.
  */
 import { Refusal } from '../errors.ts';
 import type { Secret } from '../secret.ts';

@@ -1,4 +1,6 @@
-/** How we prove at a provider's endpoints that we are the registered client (RFC 6749 section 2.3, RFC 7523). */
+/**
+ * How we prove at a provider's endpoints that we are the registered client (RFC 6749 section 2.3, RFC 7523).
+ */
 import * as oauth from 'openid-client';
 import { Refusal } from '../errors.ts';
 import { Secret } from '../secret.ts';
@@ -14,7 +16,9 @@ export interface Registration {
   readonly clientKey: oauth.CryptoKey | null;
 }
 
-/** `Authorization: Basic` without the form-encoding of RFC 6749 section 2.3.1, which many servers do not undo. */
+/**
+ * `Authorization: Basic` without the form-encoding of RFC 6749 section 2.3.1, which many servers do not undo.
+ */
 export function rawBasic({ clientId, clientSecret }: Registration): string {
   return `Basic ${Buffer.from(`${clientId}:${clientSecret?.reveal() ?? ''}`).toString('base64')}`;
 }

@@ -1,6 +1,6 @@
 /**
- * One provider, with us as its OAuth client (RFC 6749, 7636, 9207, 9126, 8707, 7009; OpenID Connect where the provider
- * has it), on openid-client. Holds no tokens and no state: data in, data out over HTTP.
+ * One provider, with us as its OAuth client (RFC 6749, 7636, 9207, 9126, 8707, 7009; OpenID Connect where the
+ * provider has it), on openid-client. Holds no tokens and no state: data in, data out over HTTP.
  */
 import * as oauth from 'openid-client';
 import { Refusal } from '../errors.ts';
@@ -51,8 +51,9 @@ export interface CredentialForm {
 }
 
 /**
- * A provider. Exchange and refresh throw the same refusals (D8): `grant_dead`, `provider_unavailable` (facts `sent`,
- * `status`, `retryAfterMs`), `provider_misconfigured`, `answer_malformed`. None carries a text of the provider.
+ * A provider. Exchange and refresh throw the same refusals (D8): `grant_dead`, `provider_unavailable` (facts
+ * `sent`, `status`, `retryAfterMs`), `provider_misconfigured`, `answer_malformed`. None carries a text of the
+ * provider.
  */
 export type Provider = ReturnType<typeof openProvider>;
 
@@ -101,13 +102,25 @@ export function openProvider(registration: Registration, options: { egress: Egre
         execute: issuer.startsWith('http:') ? [oauth.allowInsecureRequests] : [],
       });
       const server = config.serverMetadata();
-      // Asked at a well-known address, the library compares the issuer only for some inputs (RFC 8414 section 3.3).
-      if (server.issuer !== issuer)
-        throw new Refusal('provider_misconfigured', { facts: { provider: registration.id } });
+      // Asked at a well-known address, the library compares the issuer only for some inputs (RFC 8414 section
+      // 3.3).
+      if (server.issuer !== issuer) throw otherIssuer();
       return server;
     } catch (error) {
-      throw refusalIn(error) ?? new Refusal('provider_unavailable', { facts: { sent: false }, cause: error });
+      const refusal = refusalIn(error);
+      if (refusal !== undefined && refusal.reason !== 'provider_unavailable') throw refusal;
+      const code = error instanceof Error && 'code' in error ? error.code : undefined;
+      if (code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED') throw otherIssuer();
+      // Whatever happened here, nothing was redeemed.
+      throw new Refusal('provider_unavailable', { facts: { provider: registration.id, sent: false } });
     }
+  }
+
+  function otherIssuer(): Refusal {
+    return new Refusal('provider_misconfigured', {
+      message: `The metadata of ${issuer} name another issuer.`,
+      facts: { provider: registration.id, problem: 'issuer' },
+    });
   }
 
   /** A configuration whose token calls go through the reading of answers; what was read is left in `seen`. */
@@ -122,7 +135,7 @@ export function openProvider(registration: Registration, options: { egress: Egre
     config.timeout = 30;
     if ((server.token_endpoint ?? '').startsWith('http:')) oauth.allowInsecureRequests(config);
     config[oauth.customFetch] = async (url, init) => {
-      if (url !== server.token_endpoint) return egress.fetch(url, init as RequestInit);
+      if (url !== server.token_endpoint) return beside(url, init as RequestInit);
       const response = await egress.fetch(url, asConfigured(init as RequestInit));
       seen.status = response.status;
       seen.retryMs = retryAfterMs(response.headers.get('retry-after'), wallMs());
@@ -143,6 +156,16 @@ export function openProvider(registration: Registration, options: { egress: Egre
       });
     };
     return config;
+  }
+
+  /** A request that redeems nothing: an outage is told as one before the library makes a shape of it. */
+  async function beside(url: string, init: RequestInit): Promise<Response> {
+    const response = await egress.fetch(url, init);
+    if (response.status !== 429 && response.status < 500) return response;
+    await response.body?.cancel();
+    throw new Refusal('provider_unavailable', {
+      facts: { provider: registration.id, sent: false, status: response.status },
+    });
   }
 
   function asConfigured(init: RequestInit): RequestInit {
@@ -298,7 +321,10 @@ export function openProvider(registration: Registration, options: { egress: Egre
       return { ...tokens, captured: { ...exchange.tenant, ...Object.fromEntries(kept), ...tokens.captured } };
     },
 
-    /** Redeems a refresh token. What the answer leaves out is for `mergeTokenSet`. Asks for no more than was granted. */
+    /**
+     * Redeems a refresh token. What the answer leaves out is for `mergeTokenSet`. Asks for no more than was
+     * granted.
+     */
     refresh(tokens: TokenSet, _granted: { scopes: readonly string[] }): Promise<TokenSet> {
       const refreshToken = tokens.refreshToken;
       if (refreshToken === undefined) return Promise.reject(new Refusal('grant_dead'));
@@ -335,7 +361,10 @@ export function openProvider(registration: Registration, options: { egress: Egre
       return profile.credential as CredentialForm;
     },
 
-    /** A typed credential as a token set. @throws Refusal `answer_malformed` (fact `field`) when one is no use. */
+    /**
+     * A typed credential as a token set. @throws Refusal `answer_malformed` (fact `field`) when one is no
+     * use.
+     */
     credential(fields: Readonly<Record<string, Secret>>): TokenSet {
       const wanted = profile.credential?.fields ?? [];
       const captured: Record<string, string> = {};

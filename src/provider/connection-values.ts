@@ -1,6 +1,6 @@
 /**
- * Values of one connection in a profile's texts: `https://{shop}.example.com`, `{instance_url}/me`. A value may be a
- * label of a host or a whole origin, and can never turn an address into somebody else's. Pure.
+ * Values of one connection in a profile's texts: `https://{shop}.example.com`, `{instance_url}/me`. A value
+ * may be a label of a host or a whole origin, and can never turn an address into somebody else's. Pure.
  */
 import { Refusal } from '../errors.ts';
 

@@ -1,7 +1,7 @@
 /**
- * The one way out (R17): every request that we make as a client passes here. It checks the address that was really
- * connected to, so that a name that resolves anew does not help; follows no redirects; knows no proxy variables; bounds
- * time and size.
+ * The one way out (R17): every request that we make as a client passes here. It checks the address that was
+ * really connected to, so that a name that resolves anew does not help; follows no redirects; knows no proxy
+ * variables; bounds time and size.
  */
 import { lookup as resolve, type LookupAddress, type LookupOptions } from 'node:dns';
 import { isIP, type Socket } from 'node:net';
@@ -23,8 +23,8 @@ export interface EgressOptions {
 
 export interface Egress {
   /**
-   * @throws Refusal `egress_forbidden` (fact `origin`), `provider_unavailable` (fact `sent`: whether the request may
-   *   have arrived).
+   * @throws Refusal `egress_forbidden` (fact `origin`), `provider_unavailable` (fact `sent`: whether the
+   *   request may have arrived).
    */
   fetch(url: string | URL, init?: RequestInit): Promise<Response>;
   close(): Promise<void>;
@@ -117,7 +117,10 @@ export function at(url: URL | string, response: Response): Response {
   return Object.defineProperty(response, 'url', { value: String(url), configurable: true });
 }
 
-/** The answer with its body read through a limit. Streaming goes on; a body that is too long fails where it does. */
+/**
+ * The answer with its body read through a limit. Streaming goes on; a body that is too long fails where it
+ * does.
+ */
 function bounded(response: Response, most: number, caller: AbortSignal | undefined): Response {
   const { body } = response;
   const length = Number(response.headers.get('content-length') ?? '0');
@@ -182,7 +185,8 @@ function agent(privateToo: boolean, timeoutMs: number): Agent {
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
     connect(target, callback) {
-      // A literal address never passes the look-up. Refused before a packet leaves, so that nothing can be probed.
+      // A literal address never passes the look-up. Refused before a packet leaves, so that nothing can be
+      // probed.
       const literal = target.hostname.replace(/^\[|\]$/g, '');
       if (!privateToo && isIP(literal) !== 0 && !isPublicAddress(literal)) {
         return callback(forbidden(target.hostname), null);

@@ -1,6 +1,6 @@
 /**
- * Whose tokens these are at the provider: asked at its identity endpoint, or known from the sign-in. The answer is
- * judged like any other of the API, so that a limit or an outage never passes for a dead grant.
+ * Whose tokens these are at the provider: asked at its identity endpoint, or known from the sign-in. The
+ * answer is judged like any other of the API, so that a limit or an outage never passes for a dead grant.
  */
 import { Refusal } from '../errors.ts';
 import { judgeApiAnswer, waitMs } from './api-answer.ts';
@@ -21,7 +21,8 @@ export interface Identity {
 /**
  * Whose tokens these are, or undefined when the provider has no place to ask.
  *
- * @throws Refusal `grant_dead`, `provider_unavailable` (facts `sent`, `status`, `retryAfterMs`), `answer_malformed`.
+ * @throws Refusal `grant_dead`, `provider_unavailable` (facts `sent`, `status`, `retryAfterMs`),
+ *   `answer_malformed`.
  */
 export async function identify(
   profile: Profile,

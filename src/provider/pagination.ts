@@ -1,6 +1,6 @@
 /**
- * The next page of a list, as the profile says that the provider tells it. Pure. It never leaves the origin of the
- * page that was read: a link to another place ends with a refusal, not with a request (R16).
+ * The next page of a list, as the profile says that the provider tells it. Pure. It never leaves the origin
+ * of the page that was read: a link to another place ends with a refusal, not with a request (R16).
  */
 import { Refusal } from '../errors.ts';
 import { memberAt, textAt } from './answer-path.ts';

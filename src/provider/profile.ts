@@ -1,6 +1,6 @@
 /**
- * How one provider behaves, as data: endpoints, quirks, signals. A preset is a profile that ships with Keyturn; a
- * custom provider is one that the operator writes (`defineProvider`).
+ * How one provider behaves, as data: endpoints, quirks, signals. A preset is a profile that ships with
+ * Keyturn; a custom provider is one that the operator writes (`defineProvider`).
  */
 import { z } from 'zod';
 
@@ -79,7 +79,10 @@ export const profileSchema = z.strictObject({
   tokenParameters: z.record(z.string(), z.string()).default({}),
   /** RFC 8707. */
   resource: z.string().optional(),
-  /** Values for `{name}` in this profile that the operator sets, because each tenant has URLs of its own (R16). */
+  /**
+   * Values for `{name}` in this profile that the operator sets, because each tenant has URLs of its own
+   * (R16).
+   */
   tenant: z
     .record(
       z.string().regex(/^\w+$/),
@@ -90,9 +93,15 @@ export const profileSchema = z.strictObject({
       }),
     )
     .default({}),
-  /** Members of the token answer that are kept, by path (`instance_url`, `team.id`). They may name API origins. */
+  /**
+   * Members of the token answer that are kept, by path (`instance_url`, `team.id`). They may name API
+   * origins.
+   */
   capture: z.array(path).default([]),
-  /** Parameters of the authorization response that are kept (`realmId`). A browser brought them: never an origin. */
+  /**
+   * Parameters of the authorization response that are kept (`realmId`). A browser brought them: never an
+   * origin.
+   */
   captureFromResponse: z.array(z.string().min(1)).default([]),
   /** Parameters of the authorization response that must have exactly this value (R16). */
   responseParameters: z.record(z.string(), z.string()).default({}),
@@ -100,11 +109,16 @@ export const profileSchema = z.strictObject({
   responseSignature: z.enum(['hmac-sha256-hex']).optional(),
   answer: z
     .strictObject({
-      /** Member that holds the token set of a code exchange (`authed_user`). Nothing else is ever fallen back to. */
+      /**
+       * Member that holds the token set of a code exchange (`authed_user`). Nothing else is ever fallen back
+       * to.
+       */
       within: z.string().optional(),
       /** Member that holds it after a refresh, where that is another place; `null` is the answer itself. */
       refreshWithin: z.string().nullable().optional(),
-      /** `token_type` that an answer must carry where it carries one: tells `user` tokens from `bot` tokens. */
+      /**
+       * `token_type` that an answer must carry where it carries one: tells `user` tokens from `bot` tokens.
+       */
       tokenType: z.string().optional(),
       /** Member that says with `false` that a 200 is an error. */
       okMember: z.string().optional(),
@@ -151,11 +165,17 @@ export const profileSchema = z.strictObject({
         method: z.enum(['GET', 'POST']).default('GET'),
         /** JSON text, for APIs that are asked by a body. */
         body: z.string().optional(),
-        /** Path to the immutable account id: `data.id`. Several are joined: an id that is unique in its team only. */
+        /**
+         * Path to the immutable account id: `data.id`. Several are joined: an id that is unique in its team
+         * only.
+         */
         subject: z.union([path, z.array(path).min(1)]),
         label: path.optional(),
       }),
-      /** Values that the token answer brought, by their captured names; the probe shows that the token still lives. */
+      /**
+       * Values that the token answer brought, by their captured names; the probe shows that the token still
+       * lives.
+       */
       z.strictObject({
         captured: z.array(z.string().min(1)).min(1),
         label: z.string().min(1).optional(),
@@ -250,6 +270,9 @@ export function profileProblems(profile: Profile): { path: string; problem: stri
       wrong('credential.fields', 'needs exactly one field of the kind "secret"');
     }
     return problems;
+  }
+  if (profile.oidc && profile.issuer === undefined) {
+    wrong('issuer', 'is missing: ID tokens are compared with it');
   }
   if (profile.discovery) {
     if (profile.issuer === undefined) wrong('issuer', 'is missing: discovery needs it');

@@ -1,6 +1,7 @@
 /**
- * Signature of an authorization response under the client secret, as Shopify sends it: HMAC-SHA256 in hex over the
- * other parameters, escaped as a form, in the order of their names (Shopify/shopify-app-js, hmac-validator.ts). Pure.
+ * Signature of an authorization response under the client secret, as Shopify sends it: HMAC-SHA256 in hex
+ * over the other parameters, escaped as a form, in the order of their names (Shopify/shopify-app-js,
+ * hmac-validator.ts). Pure.
  */
 import { createHmac } from 'node:crypto';
 import { secret, type Secret } from '../secret.ts';

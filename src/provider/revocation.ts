@@ -1,6 +1,7 @@
 /**
- * The end of tokens at the provider: RFC 7009, or what the provider has instead. Whether one may be ended at all is
- * decided by who asks (R5); here it is only said. Errors carry neither a token nor a text of the provider.
+ * The end of tokens at the provider: RFC 7009, or what the provider has instead. Whether one may be ended at
+ * all is decided by who asks (R5); here it is only said. Errors carry neither a token nor a text of the
+ * provider.
  */
 import { Refusal } from '../errors.ts';
 import { memberAt, parseJson } from './answer-path.ts';

@@ -1,4 +1,6 @@
-/** A provider in the configuration: a profile of ours or the operator's own, and the client registered there. */
+/**
+ * A provider in the configuration: a profile of ours or the operator's own, and the client registered there.
+ */
 import { z } from 'zod';
 import { PRESETS } from './presets.ts';
 import { profileProblems, profileSchema, type Profile, type ProfileInput } from './profile.ts';

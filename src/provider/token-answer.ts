@@ -1,13 +1,16 @@
 /**
- * Answers of token endpoints, as providers really give them, brought to the form of RFC 6749 section 5 before the OAuth
- * library sees them. One function for the code exchange and the refresh. What is not understood fails by name; a token
- * that is not there is never made up. Pure.
+ * Answers of token endpoints, as providers really give them, brought to the form of RFC 6749 section 5 before
+ * the OAuth library sees them. One function for the code exchange and the refresh. What is not understood
+ * fails by name; a token that is not there is never made up. Pure.
  */
 import { parseScopes } from '../elicitation/scopes.ts';
 import { parseJson, textAt } from './answer-path.ts';
 import type { Profile } from './profile.ts';
 
-/** What was redeemed. The rules are the same; some providers put the answer elsewhere or name a dead grant otherwise. */
+/**
+ * What was redeemed. The rules are the same; some providers put the answer elsewhere or name a dead grant
+ * otherwise.
+ */
 export type Redeemed = 'code' | 'refresh token';
 
 /** What came back. */
@@ -77,7 +80,9 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value : undefined;
 }
 
-/** A token that can stand in a header (RFC 6750 section 2.1, and what providers make of it): visible ASCII. */
+/**
+ * A token that can stand in a header (RFC 6750 section 2.1, and what providers make of it): visible ASCII.
+ */
 function tokenOf(value: unknown): string | undefined {
   return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value) ? value : undefined;
 }

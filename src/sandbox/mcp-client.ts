@@ -32,8 +32,8 @@ export interface Host {
   /** Everything sent and received, in order. */
   readonly traffic: readonly string[];
   listTools(): Promise<string[]>;
-  /** Calls a tool that becomes a task. */
-  start(tool: string, args?: Record<string, unknown>): Promise<HostTask>;
+  /** Calls a tool that becomes a task. With a key, a call that is sent again finds the same task. */
+  start(tool: string, args?: Record<string, unknown>, idempotencyKey?: string): Promise<HostTask>;
   get(taskId: string): Promise<HostTask>;
   /** Answers open questions. */
   update(
@@ -114,8 +114,13 @@ export async function openHost(options: HostOptions): Promise<Host> {
       const { tools } = await client.listTools();
       return tools.map((tool) => tool.name);
     },
-    async start(tool, args = {}) {
-      const result = await client.request({ method: 'tools/call', params: { name: tool, arguments: args } });
+    async start(tool, args = {}, idempotencyKey) {
+      const meta =
+        idempotencyKey === undefined ? {} : { _meta: { 'keyturn/idempotencyKey': idempotencyKey } };
+      const result = await client.request({
+        method: 'tools/call',
+        params: { name: tool, arguments: args, ...meta },
+      });
       return task.parse(result);
     },
     async get(taskId) {

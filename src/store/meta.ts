@@ -14,8 +14,15 @@ export function metaTable(engine: SqlEngine) {
         const connections = await queries.all<{ record: string }>(
           `SELECT record FROM connections WHERE record IS NOT NULL`,
         );
+        // From one id to the next along the index: there are few, however many questions wait.
         const links = await queries.all<{ handle_kid: string }>(
-          `SELECT DISTINCT handle_kid FROM elicitations WHERE handle_kid IS NOT NULL AND finished_at IS NULL`,
+          `WITH RECURSIVE kids(handle_kid) AS (
+             SELECT min(handle_kid) FROM elicitations WHERE handle_kid IS NOT NULL AND finished_at IS NULL
+             UNION ALL
+             SELECT (SELECT min(handle_kid) FROM elicitations
+                     WHERE handle_kid IS NOT NULL AND finished_at IS NULL AND handle_kid > kids.handle_kid)
+             FROM kids WHERE kids.handle_kid IS NOT NULL
+           ) SELECT handle_kid FROM kids WHERE handle_kid IS NOT NULL`,
         );
         const kids = connections.map((row) => (JSON.parse(row.record) as { kid: string }).kid);
         return [...new Set([...kids, ...links.map((row) => row.handle_kid)])];

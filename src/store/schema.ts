@@ -25,6 +25,7 @@ const FIRST: Migration = {
     // tasks weigh on none of the others.
     `CREATE INDEX tasks_due ON tasks (due_at, owner, id) WHERE due_at IS NOT NULL`,
     `CREATE INDEX tasks_leased ON tasks (lease_until) WHERE lease_until IS NOT NULL`,
+    `CREATE INDEX tasks_running ON tasks (owner) WHERE lease_until IS NOT NULL`,
     `CREATE INDEX tasks_deadline ON tasks (deadline) WHERE deadline IS NOT NULL`,
     `CREATE INDEX tasks_host ON tasks (host_until) WHERE host_until IS NOT NULL`,
     `CREATE INDEX tasks_expiry ON tasks (ended_expiry) WHERE ended_expiry IS NOT NULL`,
@@ -42,6 +43,7 @@ const FIRST: Migration = {
     `CREATE UNIQUE INDEX elicitations_key ON elicitations (task_id, input_key)`,
     `CREATE UNIQUE INDEX elicitations_handle ON elicitations (handle_hash) WHERE handle_hash IS NOT NULL`,
     `CREATE INDEX elicitations_waiting ON elicitations (connection_id) WHERE finished_at IS NULL AND connection_id IS NOT NULL`,
+    `CREATE INDEX elicitations_kid ON elicitations (handle_kid) WHERE finished_at IS NULL AND handle_kid IS NOT NULL`,
     `CREATE INDEX elicitations_reask ON elicitations (reask_at) WHERE reask_at IS NOT NULL`,
 
     `CREATE TABLE connections (

@@ -148,12 +148,19 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlEngine> {
   const listeners = new Set<(hint: Hint) => void>();
   let writer: Connection;
   let reader: Connection;
+  const opened: DatabaseSync[] = [];
   try {
-    writer = new Connection(new DatabaseSync(options.file, { timeout: 2_000 }), clock);
-    writer.db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16000');
-    reader = new Connection(new DatabaseSync(options.file, { timeout: 2_000 }), clock);
-    reader.db.exec('PRAGMA query_only = ON; PRAGMA cache_size = -16000');
+    const connect = () => {
+      const db = new DatabaseSync(options.file, { timeout: 2_000 });
+      opened.push(db);
+      return new Connection(db, clock);
+    };
+    writer = connect();
+    writer.db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8000');
+    reader = connect();
+    reader.db.exec('PRAGMA query_only = ON; PRAGMA cache_size = -8000');
   } catch (error) {
+    opened.forEach((db) => db.close());
     throw named(error);
   }
   // From here on a busy file is waited for by the loop below, which lets other work go on.
@@ -174,14 +181,19 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlEngine> {
     }
   }
 
+  /** Takes over the mark that any process has persisted: what is over for one of them is over for all. */
+  async function raiseClock(connection: Connection): Promise<void> {
+    const mark = await connection.get<{ value: string }>(`SELECT value FROM meta WHERE name = 'clock'`);
+    clock.raise(Number(mark?.value ?? '0'));
+  }
+
   async function transact<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
     if (closed) throw new Refusal('store_unavailable');
     await begin();
     writer.hints = [];
     let result: T;
     try {
-      const mark = await writer.get<{ value: string }>(`SELECT value FROM meta WHERE name = 'clock'`);
-      clock.raise(Number(mark?.value ?? '0'));
+      await raiseClock(writer);
       result = await work(writer);
       await writer.run(`UPDATE meta SET value = CAST(keyturn_now() AS TEXT) WHERE name = 'clock'`);
       writer.db.exec('COMMIT');
@@ -209,8 +221,7 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlEngine> {
     await begin();
     await migrate(writer, 'INTEGER PRIMARY KEY AUTOINCREMENT');
     await writer.run(`INSERT INTO meta (name, value) VALUES ('clock', '0') ON CONFLICT (name) DO NOTHING`);
-    const mark = await writer.get<{ value: string }>(`SELECT value FROM meta WHERE name = 'clock'`);
-    clock.raise(Number(mark?.value ?? '0'));
+    await raiseClock(writer);
     writer.db.exec('COMMIT');
   } catch (error) {
     writer.db.close();
@@ -233,7 +244,11 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlEngine> {
   watch.unref();
 
   return {
-    read: (work) => (closed ? Promise.reject(new Refusal('store_unavailable')) : work(reader)),
+    async read(work) {
+      if (closed) throw new Refusal('store_unavailable');
+      await raiseClock(reader);
+      return work(reader);
+    },
     write,
     onHint(listener) {
       listeners.add(listener);

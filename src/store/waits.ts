@@ -329,7 +329,8 @@ export function waitLedger(engine: SqlEngine) {
         // Whatever happens below happens once.
         await queries.run(`UPDATE elicitations SET reask_at = NULL WHERE id = ?`, elicitationId);
         const underWay = await queries.get(
-          `SELECT 1 AS one FROM attempts WHERE task_id = ? AND connection_id = ? AND (phase = 'started' OR phase = 'exchanging')
+          `SELECT 1 AS one FROM attempts WHERE elicitation_id IN (SELECT id FROM elicitations WHERE task_id = ?)
+             AND connection_id = ? AND (phase = 'started' OR phase = 'exchanging')
              AND started_at > keyturn_now() - 600000 LIMIT 1`,
           old.taskId,
           old.connectionId,

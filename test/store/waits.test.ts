@@ -27,8 +27,7 @@ import { onEveryEngine, type Rig } from '../support/ledgers.ts';
 const DONE: Outcome = { kind: 'result', result: 1 };
 const FAILED: Outcome = { kind: 'error', code: 1, message: 'No.', reason: 'protocol', facts: {} };
 
-const answers = (key: string, action: unknown, content?: unknown) =>
-  new Map([[key, { action, content }]]);
+const answers = (key: string, action: unknown, content?: unknown) => new Map([[key, { action, content }]]);
 
 /** A task in a status, and what a move needs to be tried on it. */
 interface Scene {

@@ -7,7 +7,7 @@ import { bindApi, type BoundApi, type LiveToken } from '../../src/provider/api.t
 import type { Profile } from '../../src/provider/profile.ts';
 import { secret } from '../../src/secret.ts';
 import { plainProfile, presetProfile } from '../support/preset-profile.ts';
-import { openReplayed } from '../support/preset-provider.ts';
+import { NOW, openReplayed } from '../support/preset-provider.ts';
 
 beforeAll(() => nock.disableNetConnect());
 afterEach(() => nock.cleanAll());
@@ -34,6 +34,7 @@ function bind(profile: Profile, captured: Record<string, string> = {}): Bound {
   const api = bindApi({
     ...openReplayed(profile),
     signal: aborter.signal,
+    wallMs: () => NOW,
     tokenSource: {
       current: () => Promise.resolve(live()),
       renew(judged) {
@@ -96,6 +97,7 @@ describe('the token', () => {
     const broken = bindApi({
       ...openReplayed(plain),
       signal: new AbortController().signal,
+      wallMs: () => NOW,
       tokenSource: {
         current: () =>
           Promise.resolve({ generation: 1, tokens: { accessToken: secret('canary\nx: 1'), captured: {} } }),

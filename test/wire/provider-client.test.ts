@@ -99,6 +99,21 @@ describe('an authorization request', () => {
     expect(pushed.get('client_secret')).toBe(CLIENT_SECRET);
   });
 
+  test.each([
+    [503, 'provider_unavailable'],
+    [429, 'provider_unavailable'],
+    [400, 'provider_misconfigured'],
+    [200, 'provider_misconfigured'],
+  ])('that is pushed and answered %i is the matter of whom it should be', async (status, reason) => {
+    nock('https://plain.example')
+      .post('/par')
+      .reply(status, { error: 'invalid_request', error_description: 'canary' });
+    const profile = plainProfile({ parEndpoint: 'https://plain.example/par' });
+    const error = await caught(openReplayed(profile).provider.authorizationRequest(ask));
+    expect(error).toMatchObject({ reason });
+    expect(inspect(error, { depth: Infinity, showHidden: true })).not.toContain('canary');
+  });
+
   test('names the resource, and so do the code exchange and the refresh (RFC 8707)', async () => {
     const profile = plainProfile({ resource: 'https://api.plain.example' });
     const url = await openReplayed(profile).provider.authorizationRequest(ask);
@@ -159,7 +174,7 @@ describe('discovery', () => {
     async (issuer) => {
       publish({ issuer });
       const error = await caught(openReplayed(profile()).provider.authorizationRequest(ask));
-      expect(error).toMatchObject({ reason: expect.stringMatching(/^provider_/) as unknown });
+      expect(error).toMatchObject({ reason: 'provider_misconfigured', facts: { problem: 'issuer' } });
     },
   );
 
@@ -181,6 +196,7 @@ describe('discovery', () => {
     const { provider } = openReplayed(profile());
     await expect(provider.authorizationRequest(ask)).rejects.toMatchObject({
       reason: 'provider_unavailable',
+      facts: { sent: false },
     });
     publish({});
     await expect(provider.authorizationRequest(ask)).resolves.toBeInstanceOf(URL);

@@ -1,6 +1,6 @@
 /**
- * Atlassian (Jira and Confluence, 3LO). A refresh token that is over answers 403 `unauthorized_client`; a scope that is
- * missing answers 401, which must not cost a refresh for ever.
+ * Atlassian (Jira and Confluence, 3LO). A refresh token that is over answers 403 `unauthorized_client`; a
+ * scope that is missing answers 401, which must not cost a refresh for ever.
  */
 import type { ProfileInput } from '../profile.ts';
 

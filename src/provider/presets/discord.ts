@@ -1,4 +1,7 @@
-/** Discord. Revoking one token ends every token of the authorization. A spent refresh token: `invalid_request`. */
+/**
+ * Discord. Revoking one token ends every token of the authorization. A spent refresh token:
+ * `invalid_request`.
+ */
 import type { ProfileInput } from '../profile.ts';
 
 export const discord: ProfileInput = {

@@ -1,6 +1,6 @@
 /**
- * Figma. Refreshes at an address of its own; errors have `error: true`; 403 is the answer to an expired token as well
- * as to a missing right, so both cost one refresh and the identity endpoint decides.
+ * Figma. Refreshes at an address of its own; errors have `error: true`; 403 is the answer to an expired token
+ * as well as to a missing right, so both cost one refresh and the identity endpoint decides.
  */
 import type { ProfileInput } from '../profile.ts';
 

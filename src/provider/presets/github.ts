@@ -2,8 +2,8 @@
 import type { ProfileInput } from '../profile.ts';
 
 /**
- * OAuth app: tokens without an end, no refresh tokens. Errors of the token endpoint come with status 200; granted
- * scopes come with commas.
+ * OAuth app: tokens without an end, no refresh tokens. Errors of the token endpoint come with status 200;
+ * granted scopes come with commas.
  */
 export const github: ProfileInput = {
   displayName: 'GitHub',
@@ -36,14 +36,17 @@ export const github: ProfileInput = {
     pagination: { kind: 'link-header' },
   },
   sources: [
-    'github/docs authorizing-oauth-apps.md, token-expiration-and-revocation.md, troubleshooting-the-rest-api.md (2026-11)',
+    'github/docs authorizing-oauth-apps.md, token-expiration-and-revocation.md (2026-11)',
+    'github/docs troubleshooting-the-rest-api.md (2026-11)',
     'iss in every response since 2026-04: langfuse/langfuse#13091, nextauthjs/next-auth#13410',
     'PKCE: github.blog changelog 2025-07-14',
   ],
   unverified: ['api.expiredWhen', 'api.headers'],
 };
 
-/** GitHub App acting for a person: eight-hour tokens; a refresh ends the old access and refresh token at once. */
+/**
+ * GitHub App acting for a person: eight-hour tokens; a refresh ends the old access and refresh token at once.
+ */
 export const githubApp: ProfileInput = {
   ...github,
   captureFromResponse: ['installation_id'],

@@ -1,4 +1,7 @@
-/** HubSpot. The old `/oauth/v1` endpoints end on 2027-02-16. Scopes come as a list; old errors have no `error`. */
+/**
+ * HubSpot. The old `/oauth/v1` endpoints end on 2027-02-16. Scopes come as a list; old errors have no
+ * `error`.
+ */
 import type { ProfileInput } from '../profile.ts';
 
 export const hubspot: ProfileInput = {

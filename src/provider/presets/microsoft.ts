@@ -9,8 +9,8 @@ export const microsoft: ProfileInput = {
   issuer: 'https://login.microsoftonline.com/{tenant}/v2.0',
   authorizationEndpoint: 'https://login.microsoftonline.com/{tenant}/oauth2/v2.0/authorize',
   tokenEndpoint: 'https://login.microsoftonline.com/{tenant}/oauth2/v2.0/token',
-  // `openid` for the identity endpoint only: with the tenant "common" the ID token's issuer is not known beforehand,
-  // so it is not looked at.
+  // `openid` for the identity endpoint only: with the tenant "common" the ID token's issuer is not known
+  // beforehand, so it is not looked at.
   alwaysScopes: ['offline_access', 'openid'],
   authorizationParameters: { response_mode: 'query' },
   consentParameters: { prompt: 'select_account' },

@@ -1,4 +1,6 @@
-/** QuickBooks Online (Intuit). Every API address names the company (`{realmId}`), which the response brings. */
+/**
+ * QuickBooks Online (Intuit). Every API address names the company (`{realmId}`), which the response brings.
+ */
 import type { ProfileInput } from '../profile.ts';
 
 export const quickbooks: ProfileInput = {

@@ -1,6 +1,7 @@
 /**
- * Shopify, one host for each shop. The response is signed with the client secret and must name the shop that was asked.
- * No `token_type`; tokens expire and rotate only with `expiring=1`; the API wants a header of its own.
+ * Shopify, one host for each shop. The response is signed with the client secret and must name the shop that
+ * was asked. No `token_type`; tokens expire and rotate only with `expiring=1`; the API wants a header of its
+ * own.
  */
 import type { ProfileInput } from '../profile.ts';
 

@@ -1,6 +1,7 @@
 /**
- * Slack, acting as the person (user token). Every answer has status 200; `ok` tells. A code exchange nests the user's
- * token in `authed_user`, beside a bot token that is never taken instead; a refresh puts it at the top.
+ * Slack, acting as the person (user token). Every answer has status 200; `ok` tells. A code exchange nests
+ * the user's token in `authed_user`, beside a bot token that is never taken instead; a refresh puts it at the
+ * top.
  */
 import type { ProfileInput } from '../profile.ts';
 

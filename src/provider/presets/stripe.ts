@@ -1,6 +1,6 @@
 /**
- * Stripe Connect (Standard accounts). The client secret is the platform's secret key; tokens do not expire; access is
- * ended by account, not by token, so not from here.
+ * Stripe Connect (Standard accounts). The client secret is the platform's secret key; tokens do not expire;
+ * access is ended by account, not by token, so not from here.
  */
 import type { ProfileInput } from '../profile.ts';
 

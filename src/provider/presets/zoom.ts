@@ -1,4 +1,6 @@
-/** Zoom. Scopes are set on the app; a missing one answers 400. A used refresh token gives "Invalid Token!". */
+/**
+ * Zoom. Scopes are set on the app; a missing one answers 400. A used refresh token gives "Invalid Token!".
+ */
 import type { ProfileInput } from '../profile.ts';
 
 export const zoom: ProfileInput = {
@@ -19,7 +21,8 @@ export const zoom: ProfileInput = {
     pagination: { kind: 'cursor', from: 'next_page_token', parameter: 'next_page_token' },
   },
   sources: [
-    'devsupport.zoom.us 360060332931; developers.zoom.us/docs/api/errors.md; devforum.zoom.us 95559 (2026-11)',
+    'devsupport.zoom.us 360060332931; developers.zoom.us/docs/api/errors.md (2026-11)',
+    'devforum.zoom.us 95559, 114327 (2026-11)',
     'npm arctic 3.7.0',
   ],
   unverified: ['errors.dead', 'api.insufficientWhen', 'revocation.ends'],

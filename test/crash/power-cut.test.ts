@@ -1,0 +1,273 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { openHost, type Host, type HostTask } from '../../src/sandbox/mcp-client.ts';
+import { openPerson } from '../../src/sandbox/person.ts';
+import { recordIds } from '../../src/sandbox/records.ts';
+import { openSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
+import { brokenLink, type AuditRow } from '../../src/store/audit.ts';
+import { generateKey } from '../../src/vault/keyring.ts';
+import { worldConfig } from '../../src/world.ts';
+import type { CrashChildOrder } from '../support/crash-child.ts';
+import { CRASH_POINTS, type CrashPoint } from '../support/crash-points.ts';
+
+const long = process.env['KEYTURN_LONG'] === '1';
+const CHILD = new URL('../support/crash-child.ts', import.meta.url);
+
+let ending: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const end of ending.toReversed()) await end();
+  ending = [];
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => {
+    server.listen(0, '127.0.0.1', done);
+  });
+  const { port } = server.address() as AddressInfo;
+  await new Promise((done) => {
+    server.close(done);
+  });
+  return port;
+}
+
+/** A server that is started again whenever it has died. */
+interface Mortal {
+  readonly sandbox: Sandbox;
+  readonly file: string;
+  readonly mcpUrl: string;
+  /** How often it has died. */
+  deaths(): number;
+  /** Resolves when it answers; starts it without a crash point if it has died. */
+  alive(): Promise<void>;
+  kill(): void;
+}
+
+async function openMortal(point: CrashPoint | null): Promise<Mortal> {
+  const port = await freePort();
+  const publicUrl = `http://localhost:${port}`;
+  const folder = mkdtempSync(join(tmpdir(), 'keyturn-crash-'));
+  const sandbox = await openSandbox({ mcpResource: `${publicUrl}/mcp`, keyturnPublicUrl: publicUrl });
+  const made = worldConfig({
+    sandbox,
+    publicUrl,
+    port,
+    folder,
+    vaultKeys: generateKey().entry.reveal(),
+  });
+  const { tools: _tools, ...config } = made.config;
+  const quick = {
+    ...config,
+    log: { level: 'silent' as const },
+    timing: { leaseMs: 1_000, exchangeLeaseMs: 1_000, sweepEveryMs: 100 },
+  };
+  let child: ChildProcess | undefined;
+  let deaths = 0;
+  let up: Promise<void> | undefined;
+
+  function start(at: CrashPoint | null): Promise<void> {
+    const mine = fork(CHILD, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    child = mine;
+    const order: CrashChildOrder = {
+      config: quick,
+      env: made.env,
+      recordsUrl: sandbox.providerSettings.recordsUrl,
+      point: at,
+    };
+    mine.send(order);
+    return new Promise((resolve) => {
+      mine.once('message', () => resolve());
+      mine.once('exit', () => {
+        if (child !== mine) return;
+        deaths += 1;
+        child = undefined;
+        up = undefined;
+        resolve();
+      });
+    });
+  }
+
+  up = start(point);
+  ending.push(async () => {
+    const last = child;
+    child = undefined;
+    last?.kill('SIGKILL');
+    await sandbox.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return {
+    sandbox,
+    file: join(folder, 'keyturn.sqlite'),
+    mcpUrl: `${publicUrl}/mcp`,
+    deaths: () => deaths,
+    async alive() {
+      for (let tries = 0; tries < 20; tries += 1) {
+        up ??= start(null);
+        await up;
+        if (child !== undefined) return;
+      }
+      throw new Error('the server does not come up');
+    },
+    kill: () => child?.kill('SIGKILL'),
+  };
+}
+
+/** Does something that a dying server may interrupt, until it is done. */
+async function insist<T>(mortal: Mortal, what: string, act: () => Promise<T>): Promise<T> {
+  let last: unknown;
+  for (let tries = 0; tries < 40; tries += 1) {
+    await mortal.alive();
+    try {
+      return await act();
+    } catch (error) {
+      last = error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+  throw new Error(`${what} never succeeded`, { cause: last });
+}
+
+async function connect(mortal: Mortal): Promise<Host> {
+  return insist(mortal, 'connecting', () =>
+    openHost({
+      mcpUrl: mortal.mcpUrl,
+      accessToken: () =>
+        mortal.sandbox.issuer.issueAccessToken({
+          sub: 'alice',
+          clientId: 'crash-host',
+          scope: 'mcp:tools',
+          resource: mortal.mcpUrl,
+          expiresInSeconds: 300,
+        }),
+    }),
+  );
+}
+
+/** Signs in whenever the task asks, until it has ended. */
+async function finish(mortal: Mortal, host: Host, taskId: string): Promise<HostTask> {
+  const giveUpAt = Date.now() + 60_000;
+  let link: string | undefined;
+  for (;;) {
+    const task = await insist(mortal, 'polling', () => host.get(taskId));
+    if (!['working', 'input_required'].includes(task.status)) return task;
+    if (Date.now() > giveUpAt) throw new Error(`the task stayed ${task.status}: ${task.statusMessage ?? ''}`);
+    const [asked] = Object.entries(task.inputRequests ?? {});
+    const url = asked?.[1].params['url'];
+    if (asked !== undefined && typeof url === 'string') {
+      link = url;
+      // From here on the question is listed no more; the link stays good.
+      await insist(mortal, 'answering', () => host.update(taskId, { [asked[0]]: { action: 'accept' } }));
+    }
+    if (task.status === 'input_required' && link !== undefined) {
+      // A person who meets a dead server opens the link again.
+      await openPerson()
+        .signInEverywhere(link, { as: 'alice' })
+        .catch(() => undefined);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 40));
+  }
+}
+
+function rows<Row>(file: string, sql: string): Row[] {
+  const db = new DatabaseSync(file, { readOnly: true });
+  try {
+    return db.prepare(sql).all() as Row[];
+  } finally {
+    db.close();
+  }
+}
+
+/** The story: two sign-ins, a refresh in between, every record once. @returns how often the server died. */
+async function tell(mortal: Mortal): Promise<number> {
+  const { saas } = mortal.sandbox;
+  // Page 3: the access token is over and gets renewed. Page 6: the grant is gone and Alice has to sign in again.
+  saas.afterPages(3, () => void saas.expireAccessTokens());
+  saas.afterPages(6, () => {
+    saas.expireAccessTokens();
+    saas.revokeGrants('alice@paperboat');
+  });
+  const host = await connect(mortal);
+  ending.push(() => host.close().catch(() => undefined));
+  const task = await insist(mortal, 'starting', () => host.start('import_records', {}, 'the-one'));
+  const done = await finish(mortal, host, task.taskId);
+  expect(done.status, done.statusMessage).toBe('completed');
+  const cancelled = await insist(mortal, 'starting', () => host.start('import_records', {}, 'the-other'));
+  await insist(mortal, 'cancelling', () => host.cancel(cancelled.taskId));
+  await mortal.alive();
+
+  expect(
+    rows<{ id: string }>(mortal.file, 'SELECT id FROM records')
+      .map((row) => row.id)
+      .toSorted(),
+  ).toEqual([...recordIds()].toSorted());
+  // One task for the call that may have been sent twice.
+  expect(rows(mortal.file, `SELECT id FROM tasks`)).toHaveLength(2);
+  const [connection] = rows<{ record: string }>(mortal.file, 'SELECT record FROM connections');
+  const { recordKey } = JSON.parse(connection?.record ?? '{}') as { recordKey: string };
+  expect(rows(mortal.file, `SELECT 1 FROM vault_records WHERE record_key = '${recordKey}'`)).toHaveLength(1);
+  expect(rows(mortal.file, `SELECT 1 FROM vault_orphans WHERE record_key = '${recordKey}'`)).toHaveLength(0);
+  expect(saas.tokenCalls.filter((call) => call.outcome === 'ok').length).toBeGreaterThan(2);
+  return mortal.deaths();
+}
+
+/** The chain of the audit log holds over every death. */
+function chainBreaks(file: string): number | undefined {
+  const chained = rows<Record<string, string | number | null>>(
+    file,
+    'SELECT * FROM audit WHERE link IS NOT NULL ORDER BY link',
+  ).map(
+    ({ client_id: clientId, task_id: taskId, connection_id: connectionId, facts, ...rest }) =>
+      ({ ...rest, clientId, taskId, connectionId, facts: JSON.parse(String(facts)) }) as unknown as AuditRow,
+  );
+  expect(chained.length).toBeGreaterThan(0);
+  return brokenLink(chained);
+}
+
+// A spread in the quick suite; every point in the long one.
+const quickly = CRASH_POINTS.filter((_, index) => index % 4 === 1);
+
+describe('a server whose power is cut', () => {
+  test.each(long ? CRASH_POINTS : quickly)(
+    '$side the commit of "$write" comes back and finishes, each record once, nothing lost',
+    async (point) => {
+      const mortal = await openMortal(point);
+      const deaths = await tell(mortal);
+      expect(deaths, 'the point was reached').toBe(1);
+      expect(chainBreaks(mortal.file)).toBeUndefined();
+    },
+    90_000,
+  );
+
+  test(
+    'at random instants comes back and finishes, each record once, nothing lost',
+    async () => {
+      const rounds = long ? 100 : 2;
+      let deaths = 0;
+      for (let round = 0; round < rounds; round += 1) {
+        const mortal = await openMortal(null);
+        let left = 3;
+        const killer = setInterval(
+          () => {
+            if (left > 0) mortal.kill();
+            left -= 1;
+          },
+          250 + Math.random() * 700,
+        );
+        try {
+          deaths += await tell(mortal);
+          expect(chainBreaks(mortal.file)).toBeUndefined();
+        } finally {
+          clearInterval(killer);
+        }
+      }
+      expect(deaths).toBeGreaterThanOrEqual(rounds);
+    },
+    long ? 3_600_000 : 90_000,
+  );
+});

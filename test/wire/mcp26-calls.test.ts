@@ -185,6 +185,9 @@ describe('a client without tasks', () => {
     // What does not fit is asked again.
     const again = await answer({ sure: 'very' });
     expect(again.body.result).toMatchObject({ resultType: 'input_required', inputRequests: { sure: {} } });
+    expect(again.body.result.inputRequests.sure.params.message).toBe(
+      'Delete x? (content.sure: must be true or false)',
+    );
     const done = await answer({ sure: true });
     expect(done.body.result).toMatchObject({ resultType: 'complete', content: [{ text: 'Deleted x' }] });
   });

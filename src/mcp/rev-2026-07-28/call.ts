@@ -177,7 +177,7 @@ async function start(call: ReadCall, job: JobDefinition, args: Json): Promise<Ca
       await tasks.delivered(task.taskId);
     });
   }
-  return withHandle ? handle(task) : lead(call, task.taskId, created);
+  return withHandle ? handle(task) : lead(call, task.taskId, { fresh: created, problems: {} });
 }
 
 function handle(task: TaskSnapshot): CallAnswer {
@@ -187,12 +187,9 @@ function handle(task: TaskSnapshot): CallAnswer {
 /** A later request of the same call: its answers reach the task, then it waits again. */
 async function goOn(call: ReadCall, taskId: string): Promise<CallAnswer> {
   const { tasks } = call.parts;
-  const known =
-    call.responses.size > 0
-      ? await tasks.answer(call.caller, taskId, call.responses)
-      : await tasks.read(call.caller, taskId);
-  if (known === undefined) throw new Refusal('request_state_invalid');
-  if (!call.envelope.declared.tasks) return lead(call, taskId, false);
+  const answered = await tasks.answer(call.caller, taskId, call.responses);
+  if (answered === undefined) throw new Refusal('request_state_invalid');
+  if (!call.envelope.declared.tasks) return lead(call, taskId, { fresh: false, problems: answered.problems });
   const task = await tasks.read(call.caller, taskId);
   if (task === undefined) throw new Refusal('request_state_invalid');
   return handle(task);
@@ -201,16 +198,21 @@ async function goOn(call: ReadCall, taskId: string): Promise<CallAnswer> {
 /**
  * Waits one leg for the task and says what the client has to do next.
  *
- * @param fresh the task was started by this very request, so that its client has been given nothing yet.
+ * @param so.fresh the task was started by this very request, so that its client has been given nothing yet.
+ * @param so.problems what was wrong with answers that came with this request, by key.
  */
-async function lead(call: ReadCall, taskId: string, fresh: boolean): Promise<CallAnswer> {
+async function lead(
+  call: ReadCall,
+  taskId: string,
+  so: { readonly fresh: boolean; readonly problems: Readonly<Record<string, readonly string[]>> },
+): Promise<CallAnswer> {
   const { parts, caller, envelope, identity } = call;
   const leg = await holdLeg({
     ...parts,
     caller,
     taskId,
     reach: parts.reachOf(envelope.declared),
-    givesLinks: fresh,
+    givesLinks: so.fresh,
     signal: call.signal,
   });
   if (leg === undefined) throw new Refusal('request_state_invalid');
@@ -232,7 +234,7 @@ async function lead(call: ReadCall, taskId: string, fresh: boolean): Promise<Cal
     result: {
       resultType: 'input_required',
       // Without questions the client comes back at once and waits for another leg.
-      ...(leg.kind === 'asks' ? { inputRequests: inputRequests(leg.inputs) } : {}),
+      ...(leg.kind === 'asks' ? { inputRequests: inputRequests(leg.inputs, so.problems) } : {}),
       requestState,
     },
   };

@@ -59,8 +59,15 @@ export function detailedTask(task: TaskSnapshot, reach: Reach): JsonObject {
   }
 }
 
-/** Open questions by key, as a client is asked them (client/elicitation). Never omitted, even when empty (D4). */
-export function inputRequests(inputs: readonly InputRequest[]): JsonObject {
+/**
+ * Open questions by key, as a client is asked them (client/elicitation). Never omitted, even when empty (D4).
+ *
+ * @param problems what was wrong with the last answer, by key.
+ */
+export function inputRequests(
+  inputs: readonly InputRequest[],
+  problems: Readonly<Record<string, readonly string[]>> = {},
+): JsonObject {
   return Object.fromEntries(
     inputs.map((input) => [
       input.key,
@@ -69,10 +76,19 @@ export function inputRequests(inputs: readonly InputRequest[]): JsonObject {
         params:
           input.mode === 'url'
             ? { mode: 'url', message: input.message, url: input.url }
-            : { mode: 'form', message: input.message, requestedSchema: input.schema },
+            : {
+                mode: 'form',
+                message: withProblems(input.message, problems[input.key]),
+                requestedSchema: input.schema,
+              },
       },
     ]),
   );
+}
+
+/** A question with what was wrong with the last answer to it. */
+export function withProblems(message: string, problems: readonly string[] = []): string {
+  return problems.length === 0 ? message : `${message} (${problems.join('; ')})`;
 }
 
 /** A stored result as `CallToolResult`: `content` is required on the wire. */

@@ -108,6 +108,11 @@ export function openListening(options: {
     if (filter.taskIds !== undefined && !declared.tasks) return missingTasks();
     const leavePlace = takePlace(caller.owner);
     const ends: (() => void)[] = [leavePlace];
+    let over = false;
+    const atEnd = (end: () => void): void => {
+      if (over) end();
+      else ends.push(end);
+    };
     const dirty = new Set<string>();
     const told = new Map<string, number>();
     let stream: EventStream | undefined;
@@ -124,7 +129,7 @@ export function openListening(options: {
         if ((await tasks.read(caller, taskId)) === undefined) stop();
         else {
           own.push(taskId);
-          ends.push(stop);
+          atEnd(stop);
         }
       }
       return own;
@@ -169,6 +174,7 @@ export function openListening(options: {
       const result = { resultType: 'complete', _meta: { ...options.resultMeta, [SUBSCRIPTION_ID]: id } };
       stream?.end(resultText(id, result));
     };
+    open.add(close);
     stream = openEventStream(call.takeOver(), {
       keepAliveMs: settings.keepAliveMs,
       patienceMs: settings.patienceMs,
@@ -178,11 +184,11 @@ export function openListening(options: {
         void flush();
       },
       onClosed: () => {
+        over = true;
         open.delete(close);
         ends.forEach((end) => end());
       },
     });
-    open.add(close);
     notify('notifications/subscriptions/acknowledged', {
       notifications: {
         ...(filter.toolsListChanged ? { toolsListChanged: true } : {}),
@@ -190,13 +196,13 @@ export function openListening(options: {
       },
     });
     if (filter.toolsListChanged) {
-      ends.push(catalogue.onChange(() => notify('notifications/tools/list_changed', {})));
+      atEnd(catalogue.onChange(() => notify('notifications/tools/list_changed', {})));
     }
     if (caller.validUntilMs !== undefined) {
       // A stream does not outlive what proved its reader.
       const leftMs = Math.min(Math.max(0, caller.validUntilMs - options.wallMs()), LONGEST_TIMER_MS);
       const timer = setTimeout(close, leftMs);
-      ends.push(() => clearTimeout(timer));
+      atEnd(() => clearTimeout(timer));
     }
     own.forEach((taskId) => dirty.add(taskId));
     void flush();

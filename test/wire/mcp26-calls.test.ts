@@ -292,6 +292,15 @@ describe('questions before the work', () => {
     expect(body.result).toMatchObject({ resultType: 'input_required', inputRequests: { who: {} } });
   });
 
+  test('whose answers do not fit into a request state are refused with a reason, not lost', async () => {
+    const { body } = await call(
+      'interview',
+      {},
+      { params: { inputResponses: { who: accept({ name: '\u{1F511}'.repeat(9_000) }) } } },
+    );
+    expect(body.error).toMatchObject({ code: -32602, data: { reason: 'value_too_large', limit: 16_384 } });
+  });
+
   test('that are declined end the call without running the tool', async () => {
     const { body } = await call(
       'interview',

@@ -302,6 +302,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     keyring,
     legacy,
     allowedOrigins: config.allowedOrigins,
+    delivery: config.delivery,
     holdMs: config.timing.holdMs,
     listen: { streamsPerOwner: config.limits.streamsPerOwner },
     scrub,

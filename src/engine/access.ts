@@ -38,6 +38,8 @@ export type Access = ReturnType<typeof openAccess>;
 /** Refreshes that a connection may cause by 401 answers within `BUDGET_MS` (R8). */
 const MOST_401_REFRESHES = 5;
 const BUDGET_MS = 300_000;
+/** No token is renewed before the last of so many parts of its life. */
+const EARLIEST_PART = 4;
 
 export function openAccess(options: {
   ledger: Ledger;
@@ -54,7 +56,7 @@ export function openAccess(options: {
   const { ledger, grants, refresher, providers, egress, settings, log, wallMs } = options;
   // Secrets by task: what leaves a task is searched for the tokens that its attempts used (R18).
   const used = new Map<string, SecretsInUse>();
-  const refused = new Map<string, number[]>();
+  const refused = new Map<string, { generation: number; atMs: number }[]>();
   const known = new Map<string, Connection>();
   options.changes.onConnection((id) => known.delete(id));
   options.changes.onResync(() => known.clear());
@@ -65,12 +67,13 @@ export function openAccess(options: {
     used.set(taskId, set);
   }
 
-  function withinBudget(connectionId: string): boolean {
+  /** Counts refused generations, not refusals: any number of jobs may meet the same dead token. */
+  function withinBudget(connectionId: string, generation: number): boolean {
     const since = wallMs() - BUDGET_MS;
-    const times = (refused.get(connectionId) ?? []).filter((at) => at > since);
-    times.push(wallMs());
-    refused.set(connectionId, times);
-    return times.length <= MOST_401_REFRESHES;
+    const lately = (refused.get(connectionId) ?? []).filter(({ atMs }) => atMs > since);
+    if (!lately.some((one) => one.generation === generation)) lately.push({ generation, atMs: wallMs() });
+    refused.set(connectionId, lately);
+    return lately.length <= MOST_401_REFRESHES;
   }
 
   async function connectionOf(owner: string, provider: string, account: string): Promise<Connection> {
@@ -85,7 +88,7 @@ export function openAccess(options: {
   }
 
   /** A token that is good for a while, of a connection that this client may use. */
-  async function current(task: Task, connectionId: string, scopes: readonly string[]) {
+  async function current(task: Task, connectionId: string, scopes: readonly string[], signal: AbortSignal) {
     let connection = known.get(connectionId) ?? (await ledger.readConnection(connectionId));
     if (connection === undefined)
       throw new Refusal('connection_needs_sign_in', { facts: { generation: null } });
@@ -97,8 +100,8 @@ export function openAccess(options: {
       });
     }
     const expiresAtMs = connection.record?.expiresAtMs ?? null;
-    if (expiresAtMs !== null && expiresAtMs - settings.earlyMs <= wallMs()) {
-      connection = await ahead(connection, expiresAtMs);
+    if (expiresAtMs !== null && expiresAtMs - earlyMs(connection, expiresAtMs) <= wallMs()) {
+      connection = await ahead(connection, expiresAtMs, signal);
     }
     known.set(connectionId, connection);
     const tokens = await grants.openCurrent(connection);
@@ -110,11 +113,21 @@ export function openAccess(options: {
     return { tokens, generation: connection.generation };
   }
 
+  /** The margin, never more than a part of the lifetime: a short token is not renewed before every call. */
+  function earlyMs(connection: Connection, expiresAtMs: number): number {
+    const lifetimeMs = Math.max(0, expiresAtMs - connection.updatedAtMs);
+    return Math.min(settings.earlyMs, lifetimeMs / EARLIEST_PART);
+  }
+
   /** Renews ahead of expiry. A token that still has time is used on while its provider is in trouble. */
-  async function ahead(connection: Connection, expiresAtMs: number): Promise<Connection> {
+  async function ahead(
+    connection: Connection,
+    expiresAtMs: number,
+    signal: AbortSignal,
+  ): Promise<Connection> {
     if (connection.record?.refreshable !== true) return connection;
     try {
-      return await refresher.renew(connection.id, connection.generation, false);
+      return await unlessLeft(refresher.renew(connection.id, connection.generation, false), signal);
     } catch (error) {
       if (expiresAtMs > wallMs() && isRefusal(error, 'provider_unavailable')) return connection;
       throw error;
@@ -187,13 +200,18 @@ export function openAccess(options: {
         signal: call.signal,
         wallMs,
         tokenSource: {
-          current: async () => current(task, (await ensure()).id, call.scopes),
+          current: async () => current(task, (await ensure()).id, call.scopes, call.signal),
           async renew(generation) {
             const { id } = await ensure();
             known.delete(id);
-            if (!withinBudget(id)) return condemn(id, generation);
-            await refresher.renew(id, generation, true);
-            return current(task, id, call.scopes);
+            const now = await ledger.readConnection(id);
+            const isCurrent = now !== undefined && now.status === 'active' && now.generation === generation;
+            // A 401 counts only against the generation that was sent; without a refresh it is the API's word alone.
+            if (isCurrent && (now.record?.refreshable !== true || !withinBudget(id, generation))) {
+              return condemn(id, generation);
+            }
+            await unlessLeft(refresher.renew(id, generation, true), call.signal);
+            return current(task, id, call.scopes, call.signal);
           },
         },
       });
@@ -239,6 +257,16 @@ export function openAccess(options: {
       used.delete(taskId);
     },
   };
+}
+
+/** What a refresh gives, unless the task is left first: the refresh goes on without it (R1). */
+function unlessLeft<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const leave = (): void => reject(signal.reason as Error);
+    if (signal.aborted) leave();
+    signal.addEventListener('abort', leave, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
+  });
 }
 
 /** The account that a call names for a provider, in the argument `account`; `default` otherwise. */

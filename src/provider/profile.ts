@@ -55,6 +55,19 @@ const pagination = z.discriminatedUnion('kind', [
     /** Member that says with `false` that this was the last page. */
     more: path.optional(),
   }),
+  /** The page is a number that is counted up, until a page comes short: `page=2`, or `offset=100`. */
+  z.strictObject({
+    kind: z.literal('number'),
+    parameter: z.string().min(1),
+    /** Of the first page. */
+    first: z.int().nonnegative(),
+    /** What the number grows by: 1 for pages, the page's size for offsets. */
+    step: z.int().positive(),
+    /** Items of a full page. */
+    size: z.int().positive(),
+    /** Member that holds the list; the body itself when left out. */
+    items: path.optional(),
+  }),
   /** The id of the page's last item is sent as a parameter of the same URL. */
   z.strictObject({
     kind: z.literal('last-item'),

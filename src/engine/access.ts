@@ -127,7 +127,7 @@ export function openAccess(options: {
   ): Promise<Connection> {
     if (connection.record?.refreshable !== true) return connection;
     try {
-      return await unlessLeft(refresher.renew(connection.id, connection.generation, false), signal);
+      return await unlessLeft(refresher.renew(connection.id, connection.generation), signal);
     } catch (error) {
       if (expiresAtMs > wallMs() && isRefusal(error, 'provider_unavailable')) return connection;
       throw error;
@@ -210,7 +210,7 @@ export function openAccess(options: {
             if (isCurrent && (now.record?.refreshable !== true || !withinBudget(id, generation))) {
               return condemn(id, generation);
             }
-            await unlessLeft(refresher.renew(id, generation, true), call.signal);
+            await unlessLeft(refresher.renew(id, generation), call.signal);
             return current(task, id, call.scopes, call.signal);
           },
         },

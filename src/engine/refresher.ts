@@ -64,6 +64,18 @@ export function openRefresher(options: {
     });
   }
 
+  /** Waits for the holder, reading: a claim writes, and many that wait must not keep others from writing. */
+  async function released(connectionId: string, generation: number, ms: number): Promise<void> {
+    const untilMs = performance.now() + ms;
+    for (;;) {
+      const leftMs = untilMs - performance.now();
+      await changed(connectionId, Math.max(5, Math.min(leftMs, 250)));
+      const now = await ledger.readConnection(connectionId);
+      const isHeld = now?.status === 'active' && now.generation === generation && now.intent !== null;
+      if (!isHeld || leftMs <= 250) return;
+    }
+  }
+
   function needsSignIn(generation: number): Refusal {
     return new Refusal('connection_needs_sign_in', { facts: { generation } });
   }
@@ -88,7 +100,7 @@ export function openRefresher(options: {
         case 'newer':
           return claim.connection;
         case 'busy':
-          await changed(connectionId, Math.max(5, Math.min(claim.untilMs - claim.nowMs, 250)));
+          await released(connectionId, generation, claim.untilMs - claim.nowMs);
           continue;
         case 'later':
           throw new Refusal('provider_unavailable', { facts: { retryAfterMs: claim.atMs - claim.nowMs } });

@@ -175,7 +175,10 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
           clientSecret: keep(one.clientSecret, `providers.${id}.clientSecret`),
           clientKey: key === null ? null : await importPKCS8(key.reveal(), 'ES256'),
         };
-        return [id, openProvider(registration, { egress, wallMs })] as const;
+        return [
+          id,
+          openProvider(registration, { egress, wallMs, redirectUri: `${publicUrl}/callback/${id}` }),
+        ] as const;
       }),
     ),
   );
@@ -260,6 +263,10 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
       audience: config.issuer.audience ?? mcpUrl,
       requiredScopes: config.issuer.scopes,
       subjectClaim: config.issuer.subjectClaim,
+      acceptsUntypedTokens: config.issuer.acceptsUntypedTokens,
+      ...(config.issuer.clientIdWhenMissing === undefined
+        ? {}
+        : { clientIdWhenMissing: config.issuer.clientIdWhenMissing }),
       fetch: (url, init) => egress.fetch(url, init),
       wallMs,
     });
@@ -299,6 +306,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     keyring,
     legacy,
     allowedOrigins: config.allowedOrigins,
+    delivery: config.delivery,
     holdMs: config.timing.holdMs,
     listen: { streamsPerOwner: config.limits.streamsPerOwner },
     scrub,
@@ -339,7 +347,10 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     async stop() {
       draining = true;
       // Ends streams and held calls first, then waits for what is being answered.
+      // A connection that somebody opened and never used would hold the close for a minute.
+      const slow = setTimeout(() => app.server.closeAllConnections(), config.timing.graceMs);
       await app.close();
+      clearTimeout(slow);
       await engine.stop();
       await egress.close();
       await ledger.close();

@@ -72,6 +72,13 @@ const schema = z.strictObject({
     /** Scopes that every access token must carry. */
     scopes: z.array(z.string().min(1)).default([]),
     subjectClaim: z.enum(SUBJECT_CLAIMS).default('sub'),
+    /**
+     * Also takes access tokens whose header does not say `at+jwt` (RFC 9068), for issuers that cannot. Danger: an ID
+     * token is then told apart by its audience and claims only.
+     */
+    acceptsUntypedTokens: z.boolean().default(false),
+    /** Stands in where access tokens name no client: all clients of a person are then one. */
+    clientIdWhenMissing: z.string().min(1).optional(),
     /** Our own client at the issuer, for the sign-in of people in the browser. */
     client: z.strictObject({ id: z.string().min(1), secret: secretSource.optional() }),
     /** Scopes of the browser sign-in. */

@@ -15,5 +15,6 @@ export {
   type ToolResult,
 } from './engine/define.ts';
 export { isRefusal, REASONS, Refusal, type Reason } from './errors.ts';
-export { definePagedIngest, type PagedSource } from './ingest/paged-source.ts';
+export { defineGithubIssuesIngest, type GithubIssues } from './ingest/github-issues.ts';
+export { definePagedIngest, type IngestResult, type PagedSource } from './ingest/paged-source.ts';
 export { defineProvider, type ProfileInput } from './provider/profile.ts';

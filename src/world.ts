@@ -11,6 +11,7 @@ import type { DestinationStream } from 'pino';
 import { openKeyturn, type Keyturn } from './app.ts';
 import { readConfig, type ConfigInput } from './config.ts';
 import type { AnyTool } from './engine/define.ts';
+import { defineGithubIssuesIngest } from './ingest/github-issues.ts';
 import { definePagedIngest } from './ingest/paged-source.ts';
 import { openSandbox, type Sandbox } from './sandbox/sandbox.ts';
 import { SecretsInUse } from './secrets-in-use.ts';
@@ -131,7 +132,17 @@ export function worldConfig(place: {
         },
       },
     },
-    tools: [importRecords(paperboat.recordsUrl), ...(place.tools ?? [])],
+    tools: [
+      importRecords(paperboat.recordsUrl),
+      defineGithubIssuesIngest({
+        provider: 'paperboat',
+        repository: 'paperboat/harbour',
+        apiUrl: `${saas.origin}/api`,
+        scopes: ['records:read'],
+        collection: 'issues',
+      }),
+      ...(place.tools ?? []),
+    ],
     allowPrivate: [new URL(issuer.issuer).origin, saas.origin],
     log: { level: 'info' },
     // One machine plays everybody here.

@@ -66,7 +66,9 @@ export async function serve(args: string[]): Promise<number> {
       `  Paperboat       ${world.sandbox.saas.origin}, a SaaS to connect: ${names(world.sandbox.saas.accounts)}`,
     );
     say(`  My connections  ${world.publicUrl}/connections`);
-    say('  Tool            import_records: 1,000 records, stops for a sign-in at Paperboat');
+    say(
+      '  Tools           import_records, ingest_github_issues: 1,000 each, stop for a sign-in at Paperboat',
+    );
     say();
     howToConnect(world.mcpUrl);
     say('Everything is on loopback and made up. Ctrl+C ends it.');

@@ -6,7 +6,10 @@
 import { z } from 'zod';
 import { Refusal } from '../errors.ts';
 import { defineJob, text, type JobDefinition } from '../engine/define.ts';
+import { nextPage } from '../provider/pagination.ts';
+import type { Pagination } from '../provider/profile.ts';
 import type { Json } from '../store/records.ts';
+import { openNdjsonSink, segmentSchema } from './ndjson-sink.ts';
 
 /** Where pages come from and where records go. Places come from here, never from arguments (R25). */
 export interface PagedSource {
@@ -21,15 +24,34 @@ export interface PagedSource {
   readonly url: string;
   /** Collection that the records are kept in. */
   readonly collection: string;
-  /** Records of a page. Default: member `items`. */
+  /** Where the collection is: a table of the ledger's database, or NDJSON files in a folder. Default: the table. */
+  readonly sink?: { readonly kind: 'table' } | { readonly kind: 'ndjson'; readonly folder: string };
+  /** How the list is paged, where it is not as the provider's profile says. */
+  readonly pagination?: Pagination;
+  readonly taskSupport?: 'required' | 'optional';
+  /** Records of a page. Default: the page itself, or its member `items`. */
   readonly recordsOf?: (page: Json) => readonly { id: string; body: Json }[];
-  /** URL of the page after, or undefined at the end. Default: as the provider's profile says (`api.pagination`). */
+  /** URL of the page after, or undefined at the end. Default: as `pagination`, or the provider's profile, says. */
   readonly nextOf?: (page: Json, url: string) => string | undefined;
   /** Count of all records, if pages tell it. Default: member `total`. */
   readonly totalOf?: (page: Json) => number | undefined;
 }
 
-const checkpointSchema = z.strictObject({ next: z.string(), pages: z.int(), records: z.int() });
+const checkpointSchema = z.strictObject({
+  next: z.string(),
+  pages: z.int(),
+  records: z.int(),
+  segments: z.array(segmentSchema).default([]),
+});
+
+/** What the job answers with. */
+export interface IngestResult {
+  readonly records: number;
+  readonly pages: number;
+  readonly collection: string;
+  /** The file, for the NDJSON sink. */
+  readonly file?: string;
+}
 
 type Checkpoint = z.output<typeof checkpointSchema>;
 
@@ -38,7 +60,7 @@ function member(page: Json, name: string): Json | undefined {
 }
 
 function recordsOf(page: Json): { id: string; body: Json }[] {
-  const items = member(page, 'items');
+  const items = Array.isArray(page) ? page : member(page, 'items');
   if (!Array.isArray(items))
     throw new Refusal('resource_refused', { facts: { problem: 'no list of items' } });
   return items.map((body) => {
@@ -55,6 +77,18 @@ function totalOf(page: Json): number | undefined {
   return typeof total === 'number' ? total : undefined;
 }
 
+function nextOf(
+  source: PagedSource,
+  answer: Response,
+  page: Json,
+  url: string,
+  byProfile: () => string | undefined,
+): string | undefined {
+  if (source.nextOf !== undefined) return source.nextOf(page, url);
+  if (source.pagination === undefined) return byProfile();
+  return nextPage(source.pagination, { url, headers: answer.headers, body: page });
+}
+
 /** Defines the job. */
 export function definePagedIngest(source: PagedSource): JobDefinition {
   const read = {
@@ -67,19 +101,26 @@ export function definePagedIngest(source: PagedSource): JobDefinition {
     description: source.description,
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: true },
     requires: { [source.provider]: { scopes: source.scopes } },
+    taskSupport: source.taskSupport ?? 'optional',
     async run(job) {
       const api = job.api(source.provider);
-      let at: Checkpoint = checkpointSchema.safeParse(job.checkpoint).data ?? {
-        next: source.url,
-        pages: 0,
-        records: 0,
-      };
+      const start: Checkpoint = { next: source.url, pages: 0, records: 0, segments: [] };
+      let at: Checkpoint = checkpointSchema.safeParse(job.checkpoint).data ?? start;
+      const file =
+        source.sink?.kind === 'ndjson'
+          ? openNdjsonSink({
+              ...source.sink,
+              collection: source.collection,
+              owner: job.owner,
+              taskId: job.taskId,
+            })
+          : undefined;
       for (let next: string | undefined = at.next; next !== undefined && next !== ''; next = at.next) {
         const answer = await api.get(next);
         // A cursor that died while the task waited: start over. Records are known by their ids, so none is doubled.
         if ((answer.status === 400 || answer.status === 410) && next !== source.url) {
           await answer.body?.cancel();
-          at = { next: source.url, pages: 0, records: 0 };
+          at = { ...start, segments: at.segments };
           await job.save({ ...at });
           continue;
         }
@@ -90,19 +131,27 @@ export function definePagedIngest(source: PagedSource): JobDefinition {
         }
         const page = (await answer.json()) as Json;
         const rows = read.records(page);
-        const after = source.nextOf === undefined ? api.nextPage(answer, page) : source.nextOf(page, next);
-        at = { next: after ?? '', pages: at.pages + 1, records: at.records + rows.length };
+        const after = nextOf(source, answer, page, next, () => api.nextPage(answer, page));
+        // On disk before the checkpoint says so: what no checkpoint names was never written.
+        const segments = file === undefined ? at.segments : await file.append(rows, at.segments);
+        at = { next: after ?? '', pages: at.pages + 1, records: at.records + rows.length, segments };
         const total = read.total(page);
         job.progress({
           done: at.records,
           ...(total === undefined ? {} : { total }),
           message: `${at.pages} pages`,
         });
-        await job.save({ ...at }, { collection: source.collection, rows });
+        await job.save({ ...at }, file === undefined ? { collection: source.collection, rows } : undefined);
         if (at.next === '') break;
       }
+      const result: IngestResult = {
+        records: at.records,
+        pages: at.pages,
+        collection: source.collection,
+        ...(file === undefined ? {} : { file: await file.publish(at.segments) }),
+      };
       return text(`${at.records} records in ${at.pages} pages are in "${source.collection}".`, {
-        structuredContent: { records: at.records, pages: at.pages, collection: source.collection },
+        structuredContent: { ...result },
       });
     },
   });

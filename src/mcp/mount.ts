@@ -8,6 +8,7 @@ import type { Log } from '../log.ts';
 import type { Keyring } from '../vault/keyring.ts';
 import type { Authenticate } from './bearer.ts';
 import type { Catalogue } from './catalogue.ts';
+import type { Delivery } from './delivery.ts';
 import { mountEndpoint, type LegacyFace } from './endpoint.ts';
 import { challengeTerms, mountProtectedResource, type ProtectedResource } from './protected-resource.ts';
 import { openFace2026 } from './rev-2026-07-28/face.ts';
@@ -28,6 +29,8 @@ export interface McpParts {
   readonly legacy?: LegacyFace;
   /** Origins of web clients besides our own. */
   readonly allowedOrigins?: readonly string[];
+  /** Other ways for links than URL mode; none by default (D9). */
+  readonly delivery?: Delivery;
   /** How long a call without a task handle is held, in milliseconds; 50 s by default. */
   readonly holdMs?: number;
   readonly listen?: Partial<ListenSettings>;

@@ -25,6 +25,8 @@ export function wireError({ reason, message, facts }: Refusal): WireError {
     case 'arguments_invalid':
     case 'idempotency_conflict':
     case 'request_state_invalid':
+    // Answers that have to travel in a request state do not fit into it.
+    case 'value_too_large':
       return at(200, INVALID_PARAMS);
     case 'authorization_declined':
     case 'deadline_passed':
@@ -84,7 +86,6 @@ export function wireError({ reason, message, facts }: Refusal): WireError {
     case 'vault_key_missing':
     case 'vault_record_unreadable':
     case 'vault_record_exists':
-    case 'value_too_large':
     case 'store_corrupt':
     case 'store_newer':
     case 'epoch_mismatch':

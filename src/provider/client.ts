@@ -59,7 +59,15 @@ export type Provider = ReturnType<typeof openProvider>;
 
 const DISCOVERED_FOR_MS = 3_600_000;
 
-export function openProvider(registration: Registration, options: { egress: Egress; wallMs: () => number }) {
+export function openProvider(
+  registration: Registration,
+  options: {
+    egress: Egress;
+    wallMs: () => number;
+    /** The one redirect URI registered there (R16), for providers that want it named at a refresh. */
+    redirectUri?: string;
+  },
+) {
   const { profile, clientId } = registration;
   const { egress, wallMs } = options;
   const issuer = profile.issuer ?? `urn:keyturn:provider:${registration.id}`;
@@ -331,6 +339,9 @@ export function openProvider(registration: Registration, options: { egress: Egre
       return redeem('refresh token', (config) =>
         oauth.refreshTokenGrant(config, refreshToken.reveal(), {
           ...profile.refresh.parameters,
+          ...(profile.refresh.sendsRedirectUri && options.redirectUri !== undefined
+            ? { redirect_uri: options.redirectUri }
+            : {}),
           ...resource,
         }),
       );

@@ -49,6 +49,22 @@ export function nextPage(pagination: Pagination, page: Page): string | undefined
       if (cursor === undefined || more === false) return undefined;
       next = new URL(here);
       next.searchParams.set(pagination.parameter, cursor);
+      break;
+    }
+    case 'number': {
+      const items = pagination.items === undefined ? page.body : memberAt(page.body, pagination.items);
+      if (!Array.isArray(items) || items.length < pagination.size) return undefined;
+      const now = Number(here.searchParams.get(pagination.parameter) ?? pagination.first);
+      next = new URL(here);
+      next.searchParams.set(pagination.parameter, String(now + pagination.step));
+      break;
+    }
+    case 'last-item': {
+      const items = memberAt(page.body, pagination.items);
+      const last = Array.isArray(items) ? textAt(items.at(-1), pagination.id) : undefined;
+      if (last === undefined || memberAt(page.body, pagination.more) !== true) return undefined;
+      next = new URL(here);
+      next.searchParams.set(pagination.parameter, last);
     }
   }
   if (next === null || next.origin !== here.origin || next.username !== '') {

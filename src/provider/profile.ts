@@ -25,6 +25,22 @@ const signal = z.strictObject({
 /** A condition on an answer of the provider's API. */
 export type Signal = z.output<typeof signal>;
 
+/** An error of a refresh that means a dead grant. */
+const deadGrant = z.union([
+  /** An error code that means nothing else. */
+  z.string().min(1),
+  /**
+   * A code that other errors have as well, so that it counts with this status and these words only: a grant
+   * that is condemned by mistake costs every person a sign-in.
+   */
+  z.strictObject({
+    code: z.string().min(1),
+    status: z.int().optional(),
+    /** Occurs in `error_description`, `message` or `reason`. */
+    says: z.string().min(1).optional(),
+  }),
+]);
+
 /** How the next page of a list is found. */
 const pagination = z.discriminatedUnion('kind', [
   /** `Link` header with `rel="next"` (RFC 8288). */
@@ -38,6 +54,29 @@ const pagination = z.discriminatedUnion('kind', [
     parameter: z.string().min(1),
     /** Member that says with `false` that this was the last page. */
     more: path.optional(),
+  }),
+  /** The page is a number that is counted up, until a page comes short: `page=2`, or `offset=100`. */
+  z.strictObject({
+    kind: z.literal('number'),
+    parameter: z.string().min(1),
+    /** Of the first page. */
+    first: z.int().nonnegative(),
+    /** What the number grows by: 1 for pages, the page's size for offsets. */
+    step: z.int().positive(),
+    /** Items of a full page. */
+    size: z.int().positive(),
+    /** Member that holds the list; the body itself when left out. */
+    items: path.optional(),
+  }),
+  /** The id of the page's last item is sent as a parameter of the same URL. */
+  z.strictObject({
+    kind: z.literal('last-item'),
+    /** Member that holds the list. */
+    items: path,
+    id: path,
+    parameter: z.string().min(1),
+    /** Member that says with `true` that there is another page. */
+    more: path,
   }),
 ]);
 
@@ -90,6 +129,8 @@ export const profileSchema = z.strictObject({
         /** What to write, with an example. */
         hint: z.string().min(1),
         default: z.string().optional(),
+        /** One label of a host, without dots: `acme`, not `acme.example.com`. */
+        isLabel: z.boolean().optional(),
       }),
     )
     .default({}),
@@ -130,13 +171,17 @@ export const profileSchema = z.strictObject({
       rotates: z.boolean().optional(),
       /** How long a used refresh token is still taken, if the answer was lost. */
       graceMs: ms.optional(),
+      /** Whether a refresh names the redirect URI of the sign-in as well. */
+      sendsRedirectUri: z.boolean().default(false),
       parameters: z.record(z.string(), z.string()).default({}),
     })
     .prefault({}),
   errors: z
     .strictObject({
       /** Error codes of a refresh that mean a dead grant, beside `invalid_grant`. */
-      dead: z.array(z.string().min(1)).default([]),
+      dead: z.array(deadGrant).default([]),
+      /** Error codes that say that our client is not as the provider has it, beside the common ones. */
+      misconfigured: z.array(z.string().min(1)).default([]),
       /** Error codes that pass. */
       transient: z.array(z.string().min(1)).default([]),
     })

@@ -33,7 +33,10 @@ export function providerSettings<Source extends z.ZodType>(secretSource: Source)
       }
       const merged = { ...preset, ...value.profile };
       const tenant = { ...value.tenant };
-      for (const [name, { hint, default: usual }] of Object.entries(merged.tenant ?? {})) {
+      for (const [name, { hint, default: usual, isLabel }] of Object.entries(merged.tenant ?? {})) {
+        if (isLabel === true && tenant[name]?.includes('.') === true) {
+          problem(['tenant', name], `must have no dots: ${hint}`);
+        }
         if (tenant[name] !== undefined) continue;
         if (usual === undefined) problem(['tenant', name], `is missing: ${hint}`);
         else tenant[name] = usual;

@@ -58,6 +58,8 @@ const MISCONFIGURED = [
   'invalid_client_id',
   'bad_redirect_uri',
   'invalid_request',
+  'invalid_grant_type',
+  'no_user_scopes',
 ];
 const TRANSIENT = ['temporarily_unavailable', 'server_error', 'slow_down', 'ratelimited', 'rate_limited'];
 
@@ -120,20 +122,29 @@ function word(code: string | undefined): string {
   return code !== undefined && /^[\w.-]{1,64}$/.test(code) ? code : 'unnamed';
 }
 
-function judgeError(
-  profile: Profile,
-  redeemed: Redeemed,
-  status: number,
-  code: string | undefined,
-): TokenAnswer {
-  const name = word(code);
+/** Whether the profile knows this error of a refresh as the end of the grant. */
+function isDead(profile: Profile, status: number, code: string, fields: Fields): boolean {
+  const texts = [fields['error_description'], fields['message'], fields['reason']];
+  return profile.errors.dead.some((one) => {
+    if (typeof one === 'string') return one === code;
+    const { says } = one;
+    if (one.code !== code || (one.status !== undefined && one.status !== status)) return false;
+    return says === undefined || texts.some((text) => typeof text === 'string' && text.includes(says));
+  });
+}
+
+function judgeError(profile: Profile, redeemed: Redeemed, status: number, fields: Fields): TokenAnswer {
+  const name = word(errorCodeOf(fields));
+  const { errors } = profile;
   // An outage that speaks of a dead grant is still an outage.
   if (isOutage(status)) return { kind: 'later', code: name };
-  if (profile.errors.transient.includes(name)) return { kind: 'later', code: name };
+  if (errors.transient.includes(name)) return { kind: 'later', code: name };
   // Before the common list: Atlassian answers `unauthorized_client` for a refresh token that is over.
-  if (redeemed === 'refresh token' && profile.errors.dead.includes(name)) return { kind: 'dead', code: name };
+  if (redeemed === 'refresh token' && isDead(profile, status, name, fields))
+    return { kind: 'dead', code: name };
   if (DEAD.includes(name)) return { kind: 'dead', code: name };
-  if (MISCONFIGURED.includes(name)) return { kind: 'misconfigured', code: name };
+  if (MISCONFIGURED.includes(name) || errors.misconfigured.includes(name))
+    return { kind: 'misconfigured', code: name };
   if (TRANSIENT.includes(name)) return { kind: 'later', code: name };
   return { kind: 'malformed', problem: `error ${name} with status ${status}` };
 }
@@ -151,8 +162,8 @@ export function readTokenAnswer(profile: Profile, redeemed: Redeemed, raw: RawAn
     return { kind: 'malformed', problem: `status ${raw.status} without a readable body` };
   }
   const { okMember, tokenType, refreshWithin } = profile.answer;
-  if (!good) return judgeError(profile, redeemed, raw.status, errorCodeOf(outer));
-  if (saysError(outer, okMember)) return judgeError(profile, redeemed, 400, errorCodeOf(outer));
+  if (!good) return judgeError(profile, redeemed, raw.status, outer);
+  if (saysError(outer, okMember)) return judgeError(profile, redeemed, 400, outer);
   const elsewhere = redeemed === 'refresh token' && refreshWithin !== undefined;
   const within = elsewhere ? (refreshWithin ?? undefined) : profile.answer.within;
   const inner = within === undefined ? outer : outer[within];

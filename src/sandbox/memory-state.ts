@@ -37,6 +37,8 @@ export interface MemoryState {
    * there were.
    */
   endGrantsOf(accountId: string): number;
+  /** Ids of an account's grants. */
+  grantsOf(accountId: string): string[];
 }
 
 /** Empty state. */
@@ -102,6 +104,8 @@ export function memoryState(nowMs: () => number): MemoryState {
       records.clear();
       return size;
     },
+    grantsOf: (accountId) =>
+      [...recordsOf('Grant')].filter(([, { payload }]) => payload.accountId === accountId).map(([id]) => id),
     endGrantsOf(accountId) {
       const grants = recordsOf('Grant');
       let ended = 0;

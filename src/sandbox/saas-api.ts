@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Provider } from 'oidc-provider';
 import type { Account } from './accounts.ts';
+import { issuesPage, issuesRoute } from './github-issues.ts';
 import { PAGE_SIZE, recordPage } from './records.ts';
 
 /** Scopes of the API. */
@@ -27,13 +28,15 @@ export interface ApiParts {
   readonly accounts: readonly Account[];
   readonly log: (call: ApiCall) => void;
   readonly takeFault: () => ApiFault | undefined;
+  /** Whether the tokens of a grant have lost their permissions. */
+  readonly isNarrowed: (grantId: string | undefined) => boolean;
   /** Called when a page of records is about to be sent. */
   readonly onPage: () => void;
 }
 
 interface Answer {
   readonly status: number;
-  readonly body: Readonly<Record<string, unknown>>;
+  readonly body: Readonly<Record<string, unknown>> | readonly unknown[];
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -62,9 +65,15 @@ const FAULTS: Record<Exclude<ApiFault, 'api-dropped'>, Answer> = {
   'api-rate-limited': { status: 429, body: { error: 'rate_limited' }, headers: { 'retry-after': '1' } },
 };
 
-async function answerOf({ provider, accounts, onPage }: ApiParts, request: IncomingMessage): Promise<Answer> {
+async function answerOf(
+  { provider, accounts, onPage, isNarrowed }: ApiParts,
+  request: IncomingMessage,
+): Promise<Answer> {
   const url = new URL(request.url ?? '/', 'http://api');
-  const route = { '/api/records': RECORDS_SCOPE, '/api/me': PROFILE_SCOPE }[url.pathname];
+  const issues = issuesRoute(url.pathname);
+  const route = issues
+    ? RECORDS_SCOPE
+    : { '/api/records': RECORDS_SCOPE, '/api/me': PROFILE_SCOPE }[url.pathname];
   if (route === undefined) return { status: 404, body: { error: 'not_found' } };
   if (request.method !== 'GET')
     return { status: 405, body: { error: 'method_not_allowed' }, headers: { allow: 'GET' } };
@@ -79,12 +88,18 @@ async function answerOf({ provider, accounts, onPage }: ApiParts, request: Incom
     const description = 'The access token is unknown, has expired or was revoked';
     return { status: 401, body: { error }, headers: challenge({ error, error_description: description }) };
   }
-  if (!token.scopes.has(route)) {
+  if (!token.scopes.has(route) || isNarrowed(token.grantId)) {
     const error = 'insufficient_scope';
     return { status: 403, body: { error, scope: route }, headers: challenge({ error, scope: route }) };
   }
   if (url.pathname === '/api/me') {
     return { status: 200, body: { id: account.id, name: account.name, email: account.email } };
+  }
+
+  if (issues) {
+    const page = await issuesPage(url, `http://${request.headers.host ?? ''}`);
+    if (page.status === 200) onPage();
+    return page;
   }
 
   const limit = Number(url.searchParams.get('limit') ?? PAGE_SIZE);

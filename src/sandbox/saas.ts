@@ -58,6 +58,8 @@ export interface Saas {
   expireAccessTokens(): number;
   /** Every grant of an account is dead, refresh tokens included. Returns how many died. */
   revokeGrants(accountId: string): number;
+  /** Every grant of an account has lost its permissions; a new consent gives them back. Returns how many. */
+  narrowGrants(accountId: string): number;
   /**
    * Runs an action once, when `n` more pages of records have been read and before the last of them is sent.
    */
@@ -75,6 +77,7 @@ export async function openSaas(options: SaasOptions): Promise<Saas> {
   const tokenCalls: TokenCall[] = [];
   const apiCalls: ApiCall[] = [];
   const faults: Fault[] = [];
+  const narrowed = new Set<string>();
   let revocationCalls = 0;
   let watches: { left: number; readonly action: () => void }[] = [];
 
@@ -96,10 +99,12 @@ export async function openSaas(options: SaasOptions): Promise<Saas> {
     log: (call) => void apiCalls.push(call),
     takeFault: () => take('api-unavailable', 'api-rate-limited', 'api-dropped'),
     onPage,
+    isNarrowed: (grantId) => narrowed.has(grantId ?? ''),
   };
 
   function logToken(context: Context, outcome: string): void {
     const grantType = context.oidc.params?.['grant_type'];
+    if (outcome === 'ok' && grantType === 'authorization_code') narrowed.clear();
     tokenCalls.push({ grantType: typeof grantType === 'string' ? grantType : '', outcome, atMs: Date.now() });
   }
 
@@ -160,6 +165,11 @@ export async function openSaas(options: SaasOptions): Promise<Saas> {
     apiCalls,
     expireAccessTokens: () => state.endAll('AccessToken'),
     revokeGrants: (accountId) => state.endGrantsOf(accountId),
+    narrowGrants(accountId) {
+      const grants = state.grantsOf(accountId);
+      grants.forEach((id) => narrowed.add(id));
+      return grants.length;
+    },
     afterPages(n, action) {
       if (!Number.isInteger(n) || n < 1) throw new TypeError('afterPages: n is a whole number from 1 on');
       watches.push({ left: n, action });

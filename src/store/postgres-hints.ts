@@ -64,10 +64,11 @@ export async function listen(options: {
 
   async function connect(): Promise<void> {
     const client = new Client({ ...options.client, keepAlive: true });
-    let gone = false;
+    let standing = false;
     const lost = () => {
-      if (gone) return;
-      gone = true;
+      // Before it stands, its failure is thrown below: one loss is one reconnection.
+      if (!standing) return;
+      standing = false;
       clearInterval(probe);
       client.end().catch(() => undefined);
       if (current === client) current = undefined;
@@ -85,11 +86,11 @@ export async function listen(options: {
       await client.connect();
       await client.query(`LISTEN ${client.escapeIdentifier(options.channel)}`);
     } catch (error) {
-      gone = true;
       clearInterval(probe);
       client.end().catch(() => undefined);
       throw error;
     }
+    standing = true;
     if (closed) return lost();
     current = client;
     pauseMs = FIRST_PAUSE_MS;

@@ -10,6 +10,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   Client,
+  DatabaseError,
   Pool,
   types,
   type ClientBase,
@@ -217,7 +218,9 @@ export async function openPostgres(options: PostgresOptions): Promise<SqlEngine>
       queueMicrotask(() => session.hints.forEach(tell));
       return result;
     } catch (error) {
-      await client.query('ROLLBACK').catch((failure: Error) => (broken ??= failure));
+      // On a connection that did not answer, nothing more is asked: the server rolls back when it is gone.
+      if (error instanceof Refusal && !(error.cause instanceof DatabaseError)) broken ??= error;
+      else await client.query('ROLLBACK').catch((failure: Error) => (broken ??= failure));
       throw error;
     } finally {
       client.off('error', fail);

@@ -69,6 +69,7 @@ const FIRST: Migration = {
       sealed TEXT, outcome TEXT)`,
     `CREATE UNIQUE INDEX attempts_id ON attempts (id)`,
     `CREATE INDEX attempts_elicitation ON attempts (elicitation_id)`,
+    `CREATE INDEX attempts_connection ON attempts (connection_id)`,
     `CREATE INDEX attempts_exchanging ON attempts (connection_id) WHERE phase IN ('exchanging', 'exchanged')`,
     `CREATE INDEX attempts_deadline ON attempts (deadline)`,
 

@@ -56,6 +56,9 @@ class HighWaterClock {
   }
 }
 
+/** Longest run of writes without a turn of the event loop, in milliseconds. */
+const BREATHE_EVERY_MS = 4;
+
 const BUSY = new Set([5, 6, 261, 262, 517, 773]);
 
 function errorCode(error: unknown): number | undefined {
@@ -205,7 +208,17 @@ export async function openSqlite(options: SqliteOptions): Promise<SqlEngine> {
     // After the commit and after the caller's own continuation: a listener never delays a write.
     if (hints.length > 0)
       queueMicrotask(() => hints.forEach((hint) => listeners.forEach((tell) => tell(hint))));
+    await breathe();
     return result;
+  }
+
+  // Everything above runs synchronously, so that a caller that only ever awaits writes would hold the event loop for
+  // good: sockets, timers and cancels would wait for it. Now and then a write lets them have their turn.
+  let breathedAt = performance.now();
+  async function breathe(): Promise<void> {
+    if (performance.now() - breathedAt < BREATHE_EVERY_MS) return;
+    await new Promise((resolve) => setImmediate(resolve));
+    breathedAt = performance.now();
   }
 
   function write<T>(work: (queries: Queries) => Promise<T>): Promise<T> {

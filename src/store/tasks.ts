@@ -26,7 +26,10 @@ export interface Claim {
 
 /** Limits that a creation is held against. */
 export interface CreationLimits {
-  /** Tasks of one owner that have not ended. */
+  /**
+   * Tasks of one owner that have not ended. On PostgreSQL, creations at the same instant do not see each other: they
+   * may pass the limit by as many as there are connections.
+   */
   readonly openPerOwner: number;
 }
 

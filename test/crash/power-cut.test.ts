@@ -20,10 +20,12 @@ const CHILD = new URL('../support/crash-child.ts', import.meta.url);
 
 let ending: (() => Promise<void>)[] = [];
 
-afterEach(async () => {
+async function endAll(): Promise<void> {
   for (const end of ending.toReversed()) await end();
   ending = [];
-});
+}
+
+afterEach(endAll);
 
 async function freePort(): Promise<number> {
   const server = createServer();
@@ -264,6 +266,8 @@ describe('a server whose power is cut', () => {
           expect(chainBreaks(mortal.file)).toBeUndefined();
         } finally {
           clearInterval(killer);
+          // Each round's servers end with it.
+          await endAll();
         }
       }
       expect(deaths).toBeGreaterThanOrEqual(rounds);

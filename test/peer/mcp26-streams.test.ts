@@ -1,10 +1,11 @@
 import { once } from 'node:events';
-import { request as httpRequest, type IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
+import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineJob, text } from '../../src/engine/define.ts';
 import type { Authenticate } from '../../src/mcp/bearer.ts';
+import { openEventStream } from '../../src/mcp/rev-2026-07-28/event-stream.ts';
 import {
   callerNamed,
   modernRequest,
@@ -315,3 +316,33 @@ async function readAll(response: IncomingMessage): Promise<string> {
   for await (const chunk of response) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString();
 }
+
+test('a stream whose client went away before it began is over at once', async () => {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    const { port } = server.address() as AddressInfo;
+    const arrived = once(server, 'request') as Promise<[IncomingMessage, ServerResponse]>;
+    const sent = httpRequest({ host: '127.0.0.1', port, method: 'POST', agent: false });
+    sent.on('error', () => undefined);
+    sent.end();
+    const [, response] = await arrived;
+    sent.destroy();
+    await once(response, 'close');
+    let ends = 0;
+    const stream = openEventStream(response, {
+      keepAliveMs: 5,
+      patienceMs: 5,
+      onRoom: () => expect.unreachable(),
+      onClosed: () => (ends += 1),
+    });
+    expect(ends).toBe(1);
+    expect(stream.ready()).toBe(false);
+    stream.send('{}');
+    stream.end('{}');
+    expect(ends).toBe(1);
+  } finally {
+    server.close();
+  }
+});

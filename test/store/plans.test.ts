@@ -103,6 +103,7 @@ onEveryEngine(({ engine: kind, rig: open }) => {
     const access = await active(ledger, BOB);
     await ledger.commitRefresh({ connectionId: access.id, generation: access.generation, grant: grant() });
     await ledger.listConnections(ALICE);
+    await ledger.revokeConnection(access.id, 'person');
     await ledger.referencedKids();
     await ledger.chainAudit(100);
     await ledger.readAudit(0, 10);

@@ -258,7 +258,7 @@ describe('on PostgreSQL, a write that waited for its row until the time was over
   it.each(Object.entries(workerWrites))('is refused: %s', async (_, write) => {
     await withHolder(async (ledger, hold) => {
       const { id } = await created(ledger);
-      const [task] = await ledger.claimTasks({ holder: 'w', leaseMs: 250, limit: 1, perOwner: 1 });
+      const [task] = await ledger.claimTasks({ holder: 'w', leaseMs: 600, limit: 1, perOwner: 1 });
       if (task === undefined) throw new Error('not claimed');
       const release = await hold(HOLD_TASK, id);
       const written = write(ledger, { taskId: id, term: task.term });
@@ -277,7 +277,7 @@ describe('on PostgreSQL, a write that waited for its row until the time was over
         taskId: task.id,
         term: task.term,
         needs: [need({ connectionId: access.id, judgedGeneration: 0 })],
-        waitMs: 400,
+        waitMs: 1_500,
         statusMessage: '.',
       });
       if (stopped.kind !== 'stopped' || stopped.asked[0] === undefined) throw new Error(stopped.kind);
@@ -306,7 +306,7 @@ describe('on PostgreSQL, a write that waited for its row until the time was over
         taskId: task.id,
         term: task.term,
         needs: [need({ connectionId: access.id, judgedGeneration: 0 })],
-        waitMs: 300,
+        waitMs: 1_000,
         statusMessage: '.',
       });
       if (stopped.kind !== 'stopped') throw new Error(stopped.kind);

@@ -162,7 +162,7 @@ describe('the file', () => {
   });
 
   it('that another process holds is waited for without blocking, then refused, then written again', async () => {
-    const engine = await open({ busyForMs: 300 });
+    const engine = await open({ busyForMs: 1_500 });
     const ledger = openLedger(engine);
     const other = new DatabaseSync(file);
     other.exec('BEGIN IMMEDIATE');

@@ -10,6 +10,8 @@ import { secret } from '../../src/secret.ts';
 /** Midnight of 1 December 2026, UTC. */
 export const NOW = 1_796_083_200_000;
 
+export const REDIRECT_URI = 'https://keyturn.example/callback/one';
+
 export const CLIENT_ID = 'client-id-0001';
 export const CLIENT_SECRET = 'canary-client-secret/+~0002';
 
@@ -22,7 +24,7 @@ export function openReplayed(profile: Profile): { provider: Provider; egress: Eg
   });
   const provider = openProvider(
     { id: 'one', profile, clientId: CLIENT_ID, clientSecret: secret(CLIENT_SECRET), clientKey: null },
-    { egress, wallMs: () => NOW },
+    { egress, wallMs: () => NOW, redirectUri: REDIRECT_URI },
   );
   return { provider, egress };
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { newAskId, newFirstId, readAskId } from '../../src/mcp/rev-2025-11-25/ask-id.ts';
 import { introduction, readClient } from '../../src/mcp/rev-2025-11-25/client.ts';
-import { textLinkAllowed } from '../../src/mcp/rev-2025-11-25/delivery.ts';
+import { textLinkAllowed } from '../../src/mcp/delivery.ts';
 import { openGiven } from '../../src/mcp/rev-2025-11-25/given.ts';
 import { HOST_QUIRKS } from '../../src/mcp/rev-2025-11-25/host-quirks.ts';
 import { ignoreTask } from '../../src/mcp/rev-2025-11-25/ignore-task.ts';

@@ -72,6 +72,60 @@ describe('the next page', () => {
       { '@odata.nextLink': 'https://graph.microsoft.com/v1.0/users?$skiptoken=1' },
       'https://graph.microsoft.com/v1.0/users?$skiptoken=1',
     ],
+    [
+      'stripe',
+      'https://api.stripe.com/v1/charges?limit=2&starting_after=ch_0',
+      { data: [{ id: 'ch_1' }, { id: 'ch_2' }], has_more: true },
+      'https://api.stripe.com/v1/charges?limit=2&starting_after=ch_2',
+    ],
+    [
+      'atlassian',
+      'https://api.atlassian.com/ex/jira/1/rest/api/3/search/jql?jql=x',
+      { issues: [], nextPageToken: 't' },
+      'https://api.atlassian.com/ex/jira/1/rest/api/3/search/jql?jql=x&nextPageToken=t',
+    ],
+    [
+      'asana',
+      'https://app.asana.com/api/1.0/tasks?limit=2',
+      { data: [], next_page: { offset: 'o', path: '/tasks' } },
+      'https://app.asana.com/api/1.0/tasks?limit=2&offset=o',
+    ],
+    [
+      'airtable',
+      'https://api.airtable.com/v0/app/table',
+      { records: [], offset: 'itr/rec' },
+      'https://api.airtable.com/v0/app/table?offset=itr%2Frec',
+    ],
+    [
+      'box',
+      'https://api.box.com/2.0/folders/0/items?usemarker=true',
+      { entries: [], next_marker: 'm' },
+      'https://api.box.com/2.0/folders/0/items?usemarker=true&marker=m',
+    ],
+    [
+      'zoom',
+      'https://api.zoom.us/v2/users',
+      { next_page_token: 'n' },
+      'https://api.zoom.us/v2/users?next_page_token=n',
+    ],
+    [
+      'calendly',
+      'https://api.calendly.com/scheduled_events',
+      { pagination: { next_page: 'https://api.calendly.com/scheduled_events?page_token=p' } },
+      'https://api.calendly.com/scheduled_events?page_token=p',
+    ],
+    [
+      'zendesk',
+      'https://acme.zendesk.com/api/v2/tickets?page[size]=2',
+      { links: { next: 'https://acme.zendesk.com/api/v2/tickets?page[after]=a' } },
+      'https://acme.zendesk.com/api/v2/tickets?page[after]=a',
+    ],
+    [
+      'figma',
+      'https://api.figma.com/v1/files/x/versions',
+      { pagination: { next_page: 'https://api.figma.com/v1/files/x/versions?before=1' } },
+      'https://api.figma.com/v1/files/x/versions?before=1',
+    ],
   ])('%s: is found where the profile says', (preset, url, body, expected) => {
     expect(next(preset, url, body)).toBe(expected);
   });
@@ -84,6 +138,12 @@ describe('the next page', () => {
     ['github', {}],
     ['xero', {}],
     ['box', { entries: [] }],
+    ['stripe', { data: [{ id: 'ch_1' }], has_more: false }],
+    ['stripe', { data: [], has_more: true }],
+    ['stripe', { data: 'none', has_more: true }],
+    ['zoom', { next_page_token: '' }],
+    ['calendly', { pagination: { next_page: null } }],
+    ['asana', { next_page: null }],
   ])('%s: %j is the last one', (preset, body) => {
     expect(next(preset, 'https://api.example/list', body)).toBeUndefined();
   });

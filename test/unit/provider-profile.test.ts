@@ -31,6 +31,14 @@ describe('presets', () => {
     );
   });
 
+  test.each([
+    ['shopify', 'shop', 'acme.myshopify.com'],
+    ['zendesk', 'subdomain', 'acme.zendesk.com'],
+  ])('a tenant of %s is the name alone, not the whole host', (preset, name, value) => {
+    const settings = { preset, clientId: 'c', clientSecret: 's', tenant: { [name]: value } };
+    expect(() => readProfile(settings)).toThrow(`tenant.${name}: must have no dots: acme for ${value}`);
+  });
+
   test('a tenant that nothing uses is a mistake', () => {
     const settings = {
       preset: 'gitlab',

@@ -185,6 +185,9 @@ describe('a client without tasks', () => {
     // What does not fit is asked again.
     const again = await answer({ sure: 'very' });
     expect(again.body.result).toMatchObject({ resultType: 'input_required', inputRequests: { sure: {} } });
+    expect(again.body.result.inputRequests.sure.params.message).toBe(
+      'Delete x? (content.sure: must be true or false)',
+    );
     const done = await answer({ sure: true });
     expect(done.body.result).toMatchObject({ resultType: 'complete', content: [{ text: 'Deleted x' }] });
   });
@@ -287,6 +290,15 @@ describe('questions before the work', () => {
   ])('are asked again after an answer %s', async (_what, inputResponses) => {
     const { body } = await call('interview', {}, { params: { inputResponses } });
     expect(body.result).toMatchObject({ resultType: 'input_required', inputRequests: { who: {} } });
+  });
+
+  test('whose answers do not fit into a request state are refused with a reason, not lost', async () => {
+    const { body } = await call(
+      'interview',
+      {},
+      { params: { inputResponses: { who: accept({ name: '\u{1F511}'.repeat(9_000) }) } } },
+    );
+    expect(body.error).toMatchObject({ code: -32602, data: { reason: 'value_too_large', limit: 16_384 } });
   });
 
   test('that are declined end the call without running the tool', async () => {

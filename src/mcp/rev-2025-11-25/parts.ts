@@ -4,7 +4,7 @@ import type { Log } from '../../log.ts';
 import type { Keyring } from '../../vault/keyring.ts';
 import type { Catalogue } from '../catalogue.ts';
 import { checkCompanionNames, type Companions } from './companion.ts';
-import { NO_DELIVERY, type Delivery } from './delivery.ts';
+import { NO_DELIVERY, type Delivery } from '../delivery.ts';
 import { openPrompts, type Prompts } from './prompts.ts';
 
 /** Lengths and limits. Milliseconds, counts. */

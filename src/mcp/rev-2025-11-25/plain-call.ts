@@ -10,7 +10,7 @@ import { implicitKey } from '../../task/idempotency.ts';
 import { urlElicitation } from './ask-stream.ts';
 import type { Call } from './call.ts';
 import { companionsListed } from './companion.ts';
-import { textLinkAllowed } from './delivery.ts';
+import { textLinkAllowed } from '../delivery.ts';
 import { hold } from './hold.ts';
 import { namedKey } from './idempotency.ts';
 import { noteDelivery } from './note-delivery.ts';

@@ -2,9 +2,8 @@
 import type { TaskSnapshot } from '../../engine/tasks.ts';
 import type { Call } from './call.ts';
 import { newCursor, openCursor } from './cursor.ts';
-import { textLinkAllowed } from './delivery.ts';
+import { linkLines, textLinkAllowed } from '../delivery.ts';
 import type { LegacyParts } from './parts.ts';
-import { linkLines } from './texts.ts';
 import { INVALID_PARAMS } from '../json-rpc.ts';
 import { taskUnknown, RpcError } from './rpc-error.ts';
 import { wireTask, type WireTask } from './wire-task.ts';

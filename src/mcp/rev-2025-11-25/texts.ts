@@ -1,6 +1,7 @@
 /** Words for models and people where a client can show nothing else. Plain text results; pure. */
 import { text, type ToolResult } from '../../engine/define.ts';
 import type { InputRequest, TaskSnapshot } from '../../engine/tasks.ts';
+import { linkLines } from '../delivery.ts';
 
 function result(words: string): Record<string, unknown> {
   return { ...(text(words) satisfies ToolResult) };
@@ -15,9 +16,4 @@ export function runningText(task: TaskSnapshot, back: string): Record<string, un
 /** Links as text, where the operator allows it (D9). */
 export function linksText(links: readonly InputRequest[], back: string): Record<string, unknown> {
   return result(`${linkLines(links)}\n\n${back} once that is done.`);
-}
-
-/** One line a link. */
-export function linkLines(links: readonly InputRequest[]): string {
-  return links.map((link) => `${link.message}\nShow this link to the person: ${link.url}`).join('\n\n');
 }

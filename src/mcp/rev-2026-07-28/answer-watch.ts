@@ -22,7 +22,7 @@ export function watchAnswer(response: ServerResponse, closing: AbortSignal, log:
   const sent: (() => Promise<void>)[] = [];
   const stop = (): void => waiting.abort();
   closing.addEventListener('abort', stop, { once: true });
-  if (closing.aborted) stop();
+  if (closing.aborted || response.destroyed) stop();
 
   const run = (steps: (() => Promise<void>)[]): void => {
     for (const step of steps.splice(0))

@@ -8,6 +8,7 @@ import { formProblems, readForm, type FormContent, type FormSchema } from '../..
 import { AskFirst } from '../../engine/define.ts';
 import type { Json } from '../../store/records.ts';
 import type { JsonObject, WireError } from '../json-rpc.ts';
+import { withProblems } from './detailed-task.ts';
 import { missingCapability } from './envelope.ts';
 
 /** What came of it. */
@@ -84,7 +85,7 @@ function elicit(
     method: 'elicitation/create',
     params: {
       mode: 'form',
-      message: problems.length === 0 ? message : `${message} (${problems.join('; ')})`,
+      message: withProblems(message, problems),
       requestedSchema: schema,
     },
   };

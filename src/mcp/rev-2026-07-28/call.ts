@@ -4,7 +4,7 @@
  * says it in MCP's terms, and leaves the wire to its callers.
  */
 import { isRefusal, Refusal } from '../../errors.ts';
-import type { Caller } from '../../engine/caller.ts';
+import type { Caller, Declared } from '../../engine/caller.ts';
 import {
   ProtocolError,
   text,
@@ -18,11 +18,12 @@ import type { Log } from '../../log.ts';
 import type { Json } from '../../store/records.ts';
 import { explicitKey, implicitKey, LONGEST_KEY, type IdempotencyKey } from '../../task/idempotency.ts';
 import { readArguments, type Catalogue } from '../catalogue.ts';
+import { linkLines } from '../delivery.ts';
 import { INTERNAL_ERROR, type JsonObject, type WireError } from '../json-rpc.ts';
 import { paramHeaderProblem } from '../param-headers.ts';
 import { outcomeError } from '../wire-error.ts';
 import { askFirst, type Asked } from './ask-first.ts';
-import { inputRequests, taskFields, toolResult } from './detailed-task.ts';
+import { inputRequests, taskFields, toolResult, type Reach } from './detailed-task.ts';
 import { missingCapability, missingTasks, type Envelope } from './envelope.ts';
 import { holdLeg } from './legs.ts';
 import { openState, sealState, type CallIdentity, type CallState, type StateSeal } from './request-state.ts';
@@ -38,6 +39,7 @@ export interface CallParts {
   readonly legMs: number;
   /** How long gathered answers are good, in milliseconds. */
   readonly askMs: number;
+  readonly reachOf: (declared: Declared) => Reach;
   readonly wallMs: () => number;
   /** Monotonic. */
   readonly nowMs: () => number;
@@ -175,7 +177,7 @@ async function start(call: ReadCall, job: JobDefinition, args: Json): Promise<Ca
       await tasks.delivered(task.taskId);
     });
   }
-  return withHandle ? handle(task) : lead(call, task.taskId);
+  return withHandle ? handle(task) : lead(call, task.taskId, { fresh: created, problems: {} });
 }
 
 function handle(task: TaskSnapshot): CallAnswer {
@@ -185,25 +187,32 @@ function handle(task: TaskSnapshot): CallAnswer {
 /** A later request of the same call: its answers reach the task, then it waits again. */
 async function goOn(call: ReadCall, taskId: string): Promise<CallAnswer> {
   const { tasks } = call.parts;
-  const known =
-    call.responses.size > 0
-      ? await tasks.answer(call.caller, taskId, call.responses)
-      : await tasks.read(call.caller, taskId);
-  if (known === undefined) throw new Refusal('request_state_invalid');
-  if (!call.envelope.declared.tasks) return lead(call, taskId);
+  const answered = await tasks.answer(call.caller, taskId, call.responses);
+  if (answered === undefined) throw new Refusal('request_state_invalid');
+  if (!call.envelope.declared.tasks) return lead(call, taskId, { fresh: false, problems: answered.problems });
   const task = await tasks.read(call.caller, taskId);
   if (task === undefined) throw new Refusal('request_state_invalid');
   return handle(task);
 }
 
-/** Waits one leg for the task and says what the client has to do next. */
-async function lead(call: ReadCall, taskId: string): Promise<CallAnswer> {
+/**
+ * Waits one leg for the task and says what the client has to do next.
+ *
+ * @param so.fresh the task was started by this very request, so that its client has been given nothing yet.
+ * @param so.problems what was wrong with answers that came with this request, by key.
+ */
+async function lead(
+  call: ReadCall,
+  taskId: string,
+  so: { readonly fresh: boolean; readonly problems: Readonly<Record<string, readonly string[]>> },
+): Promise<CallAnswer> {
   const { parts, caller, envelope, identity } = call;
   const leg = await holdLeg({
     ...parts,
     caller,
     taskId,
-    modes: envelope.declared.modes,
+    reach: parts.reachOf(envelope.declared),
+    givesLinks: so.fresh,
     signal: call.signal,
   });
   if (leg === undefined) throw new Refusal('request_state_invalid');
@@ -212,6 +221,11 @@ async function lead(call: ReadCall, taskId: string): Promise<CallAnswer> {
     return ended(leg.task);
   }
   const { task } = leg;
+  if (leg.kind === 'links') {
+    // A result ends the call for its client; the same call again finds the task (D7).
+    const back = `Call ${identity.tool} again with the same arguments once that is done.`;
+    return said(text(`${linkLines(leg.links)}\n\n${back}`));
+  }
   // The lifetime covers every deadline and the time to read back (D5).
   const expiresAtMs = task.createdAtMs + task.ttlMs;
   const requestState = await sealState(parts.seal, identity, { kind: 'task', taskId }, expiresAtMs);
@@ -220,7 +234,7 @@ async function lead(call: ReadCall, taskId: string): Promise<CallAnswer> {
     result: {
       resultType: 'input_required',
       // Without questions the client comes back at once and waits for another leg.
-      ...(leg.kind === 'asks' ? { inputRequests: inputRequests(leg.inputs) } : {}),
+      ...(leg.kind === 'asks' ? { inputRequests: inputRequests(leg.inputs, so.problems) } : {}),
       requestState,
     },
   };

@@ -4,8 +4,15 @@
  */
 import type { ElicitationModes } from '../../elicitation/capability.ts';
 import type { InputRequest, TaskSnapshot } from '../../engine/tasks.ts';
+import { linkLines } from '../delivery.ts';
 import { isObject, type JsonObject } from '../json-rpc.ts';
 import { outcomeError } from '../wire-error.ts';
+
+/** What can be shown to the person of a request. */
+export interface Reach extends ElicitationModes {
+  /** Links may go as text, where the operator allows it and URL mode is not declared (D9). */
+  readonly linksAsText: boolean;
+}
 
 /** The fields that every task has: what `CreateTaskResult` carries. */
 export function taskFields(task: TaskSnapshot): JsonObject {
@@ -20,19 +27,19 @@ export function taskFields(task: TaskSnapshot): JsonObject {
   };
 }
 
-/** A task with what goes with its status, for a client that can show `modes`. */
-export function detailedTask(task: TaskSnapshot, modes: ElicitationModes): JsonObject {
+/** A task with what goes with its status, for a client of this reach. */
+export function detailedTask(task: TaskSnapshot, reach: Reach): JsonObject {
   const fields = taskFields(task);
   switch (task.status) {
     case 'working':
     case 'cancelled':
       return fields;
     case 'input_required': {
-      const shown = task.inputs.filter((input) => modes[input.mode]);
-      const hidden = task.inputs.filter((input) => !modes[input.mode]);
+      const shown = task.inputs.filter((input) => reach[input.mode]);
+      const hidden = task.inputs.filter((input) => !reach[input.mode]);
       return {
         ...fields,
-        ...(hidden.length === 0 ? {} : { statusMessage: elsewhere(task, hidden) }),
+        ...(hidden.length === 0 ? {} : { statusMessage: elsewhere(task, hidden, reach) }),
         inputRequests: inputRequests(shown),
       };
     }
@@ -52,8 +59,15 @@ export function detailedTask(task: TaskSnapshot, modes: ElicitationModes): JsonO
   }
 }
 
-/** Open questions by key, as a client is asked them (client/elicitation). Never omitted, even when empty (D4). */
-export function inputRequests(inputs: readonly InputRequest[]): JsonObject {
+/**
+ * Open questions by key, as a client is asked them (client/elicitation). Never omitted, even when empty (D4).
+ *
+ * @param problems what was wrong with the last answer, by key.
+ */
+export function inputRequests(
+  inputs: readonly InputRequest[],
+  problems: Readonly<Record<string, readonly string[]>> = {},
+): JsonObject {
   return Object.fromEntries(
     inputs.map((input) => [
       input.key,
@@ -62,10 +76,19 @@ export function inputRequests(inputs: readonly InputRequest[]): JsonObject {
         params:
           input.mode === 'url'
             ? { mode: 'url', message: input.message, url: input.url }
-            : { mode: 'form', message: input.message, requestedSchema: input.schema },
+            : {
+                mode: 'form',
+                message: withProblems(input.message, problems[input.key]),
+                requestedSchema: input.schema,
+              },
       },
     ]),
   );
+}
+
+/** A question with what was wrong with the last answer to it. */
+export function withProblems(message: string, problems: readonly string[] = []): string {
+  return problems.length === 0 ? message : `${message} (${problems.join('; ')})`;
 }
 
 /** A stored result as `CallToolResult`: `content` is required on the wire. */
@@ -74,7 +97,10 @@ export function toolResult(result: unknown): JsonObject {
   return Array.isArray(fields['content']) ? fields : { content: [], ...fields };
 }
 
-function elsewhere(task: TaskSnapshot, hidden: readonly InputRequest[]): string {
+/** What to do about questions that this client cannot show. */
+function elsewhere(task: TaskSnapshot, hidden: readonly InputRequest[], reach: Reach): string {
+  const links = hidden.filter((input) => input.mode === 'url');
+  if (reach.linksAsText && links.length > 0) return linkLines(links);
   const needs = new Set(hidden.map((input) => (input.mode === 'url' ? 'links' : 'forms')));
   const told = task.statusMessage === null ? '' : `${task.statusMessage} `;
   return `${told}This client has not declared that it can show ${[...needs].join(' and ')}: continue in one that does.`;

@@ -32,6 +32,12 @@ export function openEventStream(response: ServerResponse, options: EventStreamOp
   let closed = false;
   let patience: NodeJS.Timeout | undefined;
 
+  // A client that went away before its stream began has been closed already, and is not closed again.
+  if (response.destroyed) {
+    options.onClosed();
+    return { ready: () => false, send: () => undefined, end: () => undefined };
+  }
+
   response.writeHead(200, {
     'content-type': 'text/event-stream',
     'cache-control': 'no-cache, no-transform, no-store',

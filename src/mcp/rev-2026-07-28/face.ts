@@ -4,9 +4,11 @@
  */
 import type { FastifyReply } from 'fastify';
 import { isRefusal } from '../../errors.ts';
+import type { Declared } from '../../engine/caller.ts';
 import type { Tasks } from '../../engine/tasks.ts';
 import type { Log } from '../../log.ts';
 import type { Catalogue } from '../catalogue.ts';
+import { NO_DELIVERY, textLinkAllowed, type Delivery } from '../delivery.ts';
 import type { ModernFace } from '../endpoint.ts';
 import {
   errorText,
@@ -18,6 +20,7 @@ import {
 } from '../json-rpc.ts';
 import { BUG, wireError } from '../wire-error.ts';
 import { callTool, type CallParts } from './call.ts';
+import type { Reach } from './detailed-task.ts';
 import { isWireError, missingTasks, readEnvelope, versionProblem } from './envelope.ts';
 import { LISTEN_SETTINGS, openListening, type ListenSettings } from './listen.ts';
 import { headerMismatch, headerMissing } from './routing-headers.ts';
@@ -42,6 +45,8 @@ export interface Face2026Options {
   /** How long one request of a multi round-trip waits; 50 s by default. */
   readonly legMs?: number;
   readonly listen?: Partial<ListenSettings>;
+  /** Other ways for links than URL mode; none by default (D9). */
+  readonly delivery?: Delivery;
 }
 
 /** Clients give a request 60 s; a leg ends before. */
@@ -52,18 +57,24 @@ const ASK_MS = 30 * 60_000;
 export function openFace2026(options: Face2026Options): ModernFace {
   const { tasks, catalogue, info, scrub, log } = options;
   const { instructions: _unused, ...serverInfo } = info;
+  const delivery = options.delivery ?? NO_DELIVERY;
+  const reachOf = ({ modes, clientName }: Declared): Reach => ({
+    ...modes,
+    linksAsText: !modes.url && textLinkAllowed(delivery, clientName),
+  });
   const resultMeta = { 'io.modelcontextprotocol/serverInfo': serverInfo };
   const listening = openListening({
     ...options,
     settings: { ...LISTEN_SETTINGS, ...options.listen },
     resultMeta,
+    reachOf,
   });
   // A poll is answered with a text that was made, and searched for secrets, when the task last changed.
   const taskTexts = openTaskTexts((fields) =>
     scrub(JSON.stringify({ resultType: 'complete', ...fields, _meta: resultMeta })),
   );
   const closing = new AbortController();
-  const callParts: CallParts = { ...options, legMs: options.legMs ?? LEG_MS, askMs: ASK_MS };
+  const callParts: CallParts = { ...options, legMs: options.legMs ?? LEG_MS, askMs: ASK_MS, reachOf };
 
   const send = (reply: FastifyReply, status: number, text: string): void => {
     reply.code(status).header('content-type', 'application/json').send(scrub(text));
@@ -93,7 +104,7 @@ export function openFace2026(options: Face2026Options): ModernFace {
       if (method === 'tasks/get') {
         const task = await readTask(tasks, caller, params);
         reply.code(200).header('content-type', 'application/json');
-        reply.send(resultTextOf(id, taskTexts.textOf(task, declared.modes)));
+        reply.send(resultTextOf(id, taskTexts.textOf(task, reachOf(declared))));
         return undefined;
       }
       const fields = await taskMethod(tasks, method, { caller, params }); //     12  −32602

@@ -4,13 +4,15 @@
  */
 import type { Caller } from '../../engine/caller.ts';
 import type { InputRequest, TaskSnapshot, Tasks } from '../../engine/tasks.ts';
-import type { ElicitationModes } from '../../elicitation/capability.ts';
 import { isTerminal } from '../../task/status.ts';
+import type { Reach } from './detailed-task.ts';
 
 /** What a leg came to. */
 export type Leg =
   | { readonly kind: 'ended'; readonly task: TaskSnapshot }
   | { readonly kind: 'asks'; readonly task: TaskSnapshot; readonly inputs: readonly InputRequest[] }
+  /** Links are open that may go as text. */
+  | { readonly kind: 'links'; readonly task: TaskSnapshot; readonly links: readonly InputRequest[] }
   | { readonly kind: 'goes on'; readonly task: TaskSnapshot };
 
 /**
@@ -22,14 +24,16 @@ export async function holdLeg(options: {
   readonly tasks: Tasks;
   readonly caller: Caller;
   readonly taskId: string;
-  readonly modes: ElicitationModes;
+  readonly reach: Reach;
+  /** Links as text end the leg at once; otherwise they were given before, and only its end repeats them. */
+  readonly givesLinks: boolean;
   /** How long at most, in milliseconds. */
   readonly legMs: number;
   readonly signal: AbortSignal;
   /** Monotonic. */
   readonly nowMs: () => number;
 }): Promise<Leg | undefined> {
-  const { tasks, caller, taskId, modes, signal, nowMs } = options;
+  const { tasks, caller, taskId, reach, signal, nowMs } = options;
   const untilMs = nowMs() + options.legMs;
   let beyondRev = -1;
   for (;;) {
@@ -37,9 +41,12 @@ export async function holdLeg(options: {
     const task = await tasks.waitForChange(caller, taskId, { beyondRev, timeoutMs, signal });
     if (task === undefined) return undefined;
     if (isTerminal(task.status)) return { kind: 'ended', task };
-    const inputs = task.inputs.filter((input) => modes[input.mode]);
+    const inputs = task.inputs.filter((input) => reach[input.mode]);
     if (inputs.length > 0) return { kind: 'asks', task, inputs };
-    if (signal.aborted || nowMs() >= untilMs) return { kind: 'goes on', task };
+    const over = signal.aborted || nowMs() >= untilMs;
+    const links = reach.linksAsText ? task.inputs.filter((input) => input.mode === 'url') : [];
+    if (links.length > 0 && (options.givesLinks || over)) return { kind: 'links', task, links };
+    if (over) return { kind: 'goes on', task };
     beyondRev = task.rev;
   }
 }

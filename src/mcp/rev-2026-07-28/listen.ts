@@ -14,7 +14,7 @@ import type { Authenticated } from '../bearer.ts';
 import type { Catalogue } from '../catalogue.ts';
 import { isObject, resultText, type JsonObject, type RpcId, type WireError } from '../json-rpc.ts';
 import { missingTasks } from './envelope.ts';
-import { detailedTask } from './detailed-task.ts';
+import { detailedTask, type Reach } from './detailed-task.ts';
 import { openEventStream, type EventStream } from './event-stream.ts';
 
 /** What a client wants to hear of; types that are not offered here are not looked at. */
@@ -67,6 +67,7 @@ export function openListening(options: {
   tasks: Tasks;
   catalogue: Catalogue;
   settings: ListenSettings;
+  reachOf: (declared: Declared) => Reach;
   /** `_meta` of results. */
   resultMeta: JsonObject;
   scrub: (text: string) => string;
@@ -107,6 +108,11 @@ export function openListening(options: {
     if (filter.taskIds !== undefined && !declared.tasks) return missingTasks();
     const leavePlace = takePlace(caller.owner);
     const ends: (() => void)[] = [leavePlace];
+    let over = false;
+    const atEnd = (end: () => void): void => {
+      if (over) end();
+      else ends.push(end);
+    };
     const dirty = new Set<string>();
     const told = new Map<string, number>();
     let stream: EventStream | undefined;
@@ -123,7 +129,7 @@ export function openListening(options: {
         if ((await tasks.read(caller, taskId)) === undefined) stop();
         else {
           own.push(taskId);
-          ends.push(stop);
+          atEnd(stop);
         }
       }
       return own;
@@ -146,7 +152,7 @@ export function openListening(options: {
           const task = await tasks.read(caller, next.value);
           if (task === undefined || told.get(next.value) === task.rev) continue;
           told.set(next.value, task.rev);
-          notify('notifications/tasks', detailedTask(task, declared.modes));
+          notify('notifications/tasks', detailedTask(task, options.reachOf(declared)));
         }
       } catch (error) {
         // Looked at again with the next comment.
@@ -168,6 +174,7 @@ export function openListening(options: {
       const result = { resultType: 'complete', _meta: { ...options.resultMeta, [SUBSCRIPTION_ID]: id } };
       stream?.end(resultText(id, result));
     };
+    open.add(close);
     stream = openEventStream(call.takeOver(), {
       keepAliveMs: settings.keepAliveMs,
       patienceMs: settings.patienceMs,
@@ -177,11 +184,11 @@ export function openListening(options: {
         void flush();
       },
       onClosed: () => {
+        over = true;
         open.delete(close);
         ends.forEach((end) => end());
       },
     });
-    open.add(close);
     notify('notifications/subscriptions/acknowledged', {
       notifications: {
         ...(filter.toolsListChanged ? { toolsListChanged: true } : {}),
@@ -189,13 +196,13 @@ export function openListening(options: {
       },
     });
     if (filter.toolsListChanged) {
-      ends.push(catalogue.onChange(() => notify('notifications/tools/list_changed', {})));
+      atEnd(catalogue.onChange(() => notify('notifications/tools/list_changed', {})));
     }
     if (caller.validUntilMs !== undefined) {
       // A stream does not outlive what proved its reader.
       const leftMs = Math.min(Math.max(0, caller.validUntilMs - options.wallMs()), LONGEST_TIMER_MS);
       const timer = setTimeout(close, leftMs);
-      ends.push(() => clearTimeout(timer));
+      atEnd(() => clearTimeout(timer));
     }
     own.forEach((taskId) => dirty.add(taskId));
     void flush();

@@ -16,5 +16,5 @@ export const airtable: ProfileInput = {
     pagination: { kind: 'cursor', from: 'offset', parameter: 'offset' },
   },
   sources: ['Airtable/oauth-example; Airtable/airtable.js src/base.ts, src/query.ts (2026-08)'],
-  unverified: ['identity', 'api.limit', 'refresh.graceMs', 'revocation'],
+  unverified: ['pkce', 'identity', 'api.limit', 'refresh.graceMs', 'revocation'],
 };

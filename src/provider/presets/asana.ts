@@ -5,6 +5,7 @@ export const asana: ProfileInput = {
   displayName: 'Asana',
   authorizationEndpoint: 'https://app.asana.com/-/oauth_authorize',
   tokenEndpoint: 'https://app.asana.com/-/oauth_token',
+  refresh: { sendsRedirectUri: true },
   revocation: { endpoint: 'https://app.asana.com/-/oauth_revoke', token: 'refresh' },
   identity: {
     url: 'https://app.asana.com/api/1.0/users/me',
@@ -19,5 +20,5 @@ export const asana: ProfileInput = {
     'Asana/developer-docs _auth, _errors, _pagination, _rate-limits (2026-08)',
     'getsentry/junior#775',
   ],
-  unverified: ['refresh.rotates', 'api.insufficientWhen'],
+  unverified: ['refresh.sendsRedirectUri', 'refresh.rotates', 'api.insufficientWhen'],
 };

@@ -13,7 +13,8 @@ export const discord: ProfileInput = {
   consentParameters: { prompt: 'consent' },
   captureFromResponse: ['guild_id'],
   refresh: { rotates: true },
-  errors: { dead: ['invalid_request'] },
+  // Other requests that are wrong have this code as well.
+  errors: { dead: [{ code: 'invalid_request', says: 'Invalid "refresh_token"' }] },
   revocation: { endpoint: 'https://discord.com/api/oauth2/token/revoke', ends: 'grant' },
   identity: { url: 'https://discord.com/api/users/@me', subject: 'id', label: 'username' },
   api: {

@@ -29,5 +29,5 @@ export const dropbox: ProfileInput = {
     neededScopes: 'error.required_scope',
   },
   sources: ['dropbox/dropbox-sdk-js src/auth.js; dropbox/dropbox-api-spec auth.stone (2026-08)'],
-  unverified: ['alwaysScopes', 'consentParameters', 'api.insufficientWhen'],
+  unverified: ['api.expiredWhen', 'alwaysScopes', 'consentParameters', 'api.insufficientWhen'],
 };

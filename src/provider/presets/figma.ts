@@ -20,5 +20,12 @@ export const figma: ProfileInput = {
     pagination: { kind: 'url', from: 'pagination.next_page' },
   },
   sources: ['figma/rest-api-spec (2026-03); arcticjs.dev/providers/figma; forum.figma.com 33052'],
-  unverified: ['refreshEndpoint', 'scopeSeparator', 'alwaysScopes', 'api.expiredWhen', 'api.pagination'],
+  unverified: [
+    'errors.dead',
+    'refreshEndpoint',
+    'scopeSeparator',
+    'alwaysScopes',
+    'api.expiredWhen',
+    'api.pagination',
+  ],
 };

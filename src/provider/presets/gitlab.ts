@@ -8,7 +8,7 @@ export const gitlab: ProfileInput = {
   authorizationEndpoint: 'https://{host}/oauth/authorize',
   tokenEndpoint: 'https://{host}/oauth/token',
   alwaysScopes: ['read_user'],
-  refresh: { rotates: true },
+  refresh: { rotates: true, sendsRedirectUri: true },
   revocation: { endpoint: 'https://{host}/oauth/revoke' },
   identity: { url: 'https://{host}/api/v4/user', subject: 'id', label: 'username' },
   api: {

@@ -29,5 +29,5 @@ export const microsoft: ProfileInput = {
     'MicrosoftDocs/entra-docs v2-oauth2-auth-code-flow, refresh-tokens (2026-08)',
     'microsoftgraph/microsoft-graph-docs-contrib concepts/errors.md (2026-08)',
   ],
-  unverified: ['identity', 'api.expiredWhen', 'api.pagination'],
+  unverified: ['revocation', 'identity', 'api.expiredWhen', 'api.pagination'],
 };

@@ -29,5 +29,12 @@ export const notion: ProfileInput = {
     'makenotion/notion-sdk-js src/api-endpoints/oauth.ts, src/errors.ts (2026-08)',
     'vm0-ai/vm0#2723',
   ],
-  unverified: ['api.headers', 'refresh.graceMs', 'revocation.ends', 'revocation.token'],
+  unverified: [
+    'pkce',
+    'api.insufficientWhen',
+    'api.headers',
+    'refresh.graceMs',
+    'revocation.ends',
+    'revocation.token',
+  ],
 };

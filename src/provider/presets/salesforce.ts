@@ -31,5 +31,5 @@ export const salesforce: ProfileInput = {
     pagination: { kind: 'url', from: 'nextRecordsUrl' },
   },
   sources: ['developer.salesforce.com 198.0, 218.0, 256.0 (2026-11)', 'npm arctic 3.7.0, grant 5.4.24'],
-  unverified: ['issuer', 'refresh.rotates', 'identity', 'api.limitedWhen', 'api.pagination'],
+  unverified: ['issuer', 'pkce', 'refresh.rotates', 'identity', 'api.limitedWhen', 'api.pagination'],
 };

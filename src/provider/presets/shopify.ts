@@ -7,7 +7,7 @@ import type { ProfileInput } from '../profile.ts';
 
 export const shopify: ProfileInput = {
   displayName: 'Shopify',
-  tenant: { shop: { hint: 'acme for acme.myshopify.com' } },
+  tenant: { shop: { hint: 'acme for acme.myshopify.com', isLabel: true } },
   authorizationEndpoint: 'https://{shop}.myshopify.com/admin/oauth/authorize',
   tokenEndpoint: 'https://{shop}.myshopify.com/admin/oauth/access_token',
   pkce: 'ignored',
@@ -36,5 +36,12 @@ export const shopify: ProfileInput = {
     'Shopify/shopify-app-js oauth.ts, refresh-token.ts, types.ts (2026-08); shopify.dev changelog 2025-12-10',
     'community.shopify.dev t/32607, t/34525; signature: Shopify/shopify-app-js hmac-validator.ts',
   ],
-  unverified: ['identity', 'refresh.graceMs', 'api.insufficientWhen', 'revocation'],
+  unverified: [
+    'pkce',
+    'identity',
+    'api.expiredWhen',
+    'refresh.graceMs',
+    'api.insufficientWhen',
+    'revocation',
+  ],
 };

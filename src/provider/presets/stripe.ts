@@ -15,7 +15,21 @@ export const stripe: ProfileInput = {
     origins: ['https://api.stripe.com'],
     insufficientWhen: [],
     limitedWhen: [{ status: [429] }, { status: [400], members: { 'error.code': ['rate_limit'] } }],
+    pagination: {
+      kind: 'last-item',
+      items: 'data',
+      id: 'id',
+      parameter: 'starting_after',
+      more: 'has_more',
+    },
   },
   sources: ['stripe/stripe-node OAuth.ts, src/Error.ts, src/RequestSender.ts (2026-08)'],
-  unverified: ['identity', 'pkce', 'refresh.rotates', 'api.expiredWhen', 'clientAuthentication'],
+  unverified: [
+    'api.pagination',
+    'identity',
+    'pkce',
+    'refresh.rotates',
+    'api.expiredWhen',
+    'clientAuthentication',
+  ],
 };

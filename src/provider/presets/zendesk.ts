@@ -3,7 +3,7 @@ import type { ProfileInput } from '../profile.ts';
 
 export const zendesk: ProfileInput = {
   displayName: 'Zendesk',
-  tenant: { subdomain: { hint: 'acme for acme.zendesk.com' } },
+  tenant: { subdomain: { hint: 'acme for acme.zendesk.com', isLabel: true } },
   authorizationEndpoint: 'https://{subdomain}.zendesk.com/oauth/authorizations/new',
   tokenEndpoint: 'https://{subdomain}.zendesk.com/oauth/tokens',
   refresh: { rotates: true },

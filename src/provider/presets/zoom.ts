@@ -9,7 +9,7 @@ export const zoom: ProfileInput = {
   tokenEndpoint: 'https://zoom.us/oauth/token',
   clientAuthentication: 'client_secret_basic_raw',
   refresh: { rotates: true },
-  errors: { dead: ['invalid_request'] },
+  errors: { dead: [{ code: 'invalid_request', says: 'Invalid Token' }] },
   revocation: { endpoint: 'https://zoom.us/oauth/revoke', token: 'access' },
   identity: { url: 'https://api.zoom.us/v2/users/me', subject: 'id', label: 'email' },
   api: {

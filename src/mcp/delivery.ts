@@ -2,6 +2,7 @@
  * Other ways for a link than URL mode elicitation (D9): off unless the operator allows them, for every client or for
  * some by name. The name is self-reported; that is enough, because the link authenticates its visitor. Pure.
  */
+import type { InputRequest } from '../engine/tasks.ts';
 
 /** The operator's rule. */
 export interface Delivery {
@@ -17,4 +18,9 @@ export function textLinkAllowed(delivery: Delivery, clientName: string | null): 
   const { textLink } = delivery;
   if (typeof textLink === 'boolean') return textLink;
   return clientName !== null && textLink.includes(clientName);
+}
+
+/** Links as text, each with its question. */
+export function linkLines(links: readonly InputRequest[]): string {
+  return links.map((link) => `${link.message}\nShow this link to the person: ${link.url}`).join('\n\n');
 }

@@ -38,6 +38,8 @@ export type Access = ReturnType<typeof openAccess>;
 /** Refreshes that a connection may cause by 401 answers within `BUDGET_MS` (R8). */
 const MOST_401_REFRESHES = 5;
 const BUDGET_MS = 300_000;
+/** The use of a connection is noted this often. */
+const TOUCH_EVERY_MS = 60_000;
 /** No token is renewed before the last of so many parts of its life. */
 const EARLIEST_PART = 4;
 
@@ -58,6 +60,8 @@ export function openAccess(options: {
   const used = new Map<string, SecretsInUse>();
   const refused = new Map<string, { generation: number; atMs: number }[]>();
   const known = new Map<string, Connection>();
+  // Uses that this process noted: many calls at once are one write.
+  const touched = new Map<string, number>();
   options.changes.onConnection((id) => known.delete(id));
   options.changes.onResync(() => known.clear());
 
@@ -107,7 +111,9 @@ export function openAccess(options: {
     const tokens = await grants.openCurrent(connection);
     note(task.id, tokens.accessToken);
     if (tokens.refreshToken !== undefined) note(task.id, tokens.refreshToken);
-    if ((connection.lastUsedAtMs ?? 0) < wallMs() - 60_000) {
+    const lastUsedAtMs = Math.max(connection.lastUsedAtMs ?? 0, touched.get(connectionId) ?? 0);
+    if (lastUsedAtMs < wallMs() - TOUCH_EVERY_MS) {
+      touched.set(connectionId, wallMs());
       void ledger.touchConnection(connectionId).catch(() => undefined);
     }
     return { tokens, generation: connection.generation };
@@ -127,7 +133,7 @@ export function openAccess(options: {
   ): Promise<Connection> {
     if (connection.record?.refreshable !== true) return connection;
     try {
-      return await unlessLeft(refresher.renew(connection.id, connection.generation, false), signal);
+      return await unlessLeft(refresher.renew(connection.id, connection.generation), signal);
     } catch (error) {
       if (expiresAtMs > wallMs() && isRefusal(error, 'provider_unavailable')) return connection;
       throw error;
@@ -210,7 +216,7 @@ export function openAccess(options: {
             if (isCurrent && (now.record?.refreshable !== true || !withinBudget(id, generation))) {
               return condemn(id, generation);
             }
-            await unlessLeft(refresher.renew(id, generation, true), call.signal);
+            await unlessLeft(refresher.renew(id, generation), call.signal);
             return current(task, id, call.scopes, call.signal);
           },
         },

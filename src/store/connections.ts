@@ -205,7 +205,7 @@ export function connectionLedger(engine: SqlEngine) {
       holder: string;
       leaseMs: number;
       recordKey: string;
-      /** Waits out no back-off: for a 401 that the provider gave just now. */
+      /** Waits out no back-off: for the second use of a refresh token whose answer was lost. */
       urgent: boolean;
     }): Promise<RefreshClaim | undefined> =>
       engine.write(async (queries): Promise<RefreshClaim | undefined> => {

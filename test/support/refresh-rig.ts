@@ -33,6 +33,9 @@ export interface RefreshRigOptions {
   /** What we believe of the access token's end: over, unknown, or so many milliseconds from now. */
   readonly expiry?: 'over' | 'unknown' | number;
   readonly wrapStore?: KeyturnOptions['wrapStore'];
+  readonly limits?: ConfigInput['limits'];
+  /** Called at the start of every run of a job in this process. */
+  readonly onRun?: () => void;
 }
 
 export interface RefreshRig {
@@ -60,11 +63,12 @@ export const CALLER = { owner: OWNER, clientId: 'client', scopes: [] };
 const DECLARED = { tasks: true, modes: { form: true, url: true }, clientName: 'test' };
 
 /** A job that reads one address of `shelf`, again and again. */
-export function readShelf(apiUrl: string): JobDefinition {
+export function readShelf(apiUrl: string, told: () => void = () => undefined): JobDefinition {
   return defineJob({
     name: 'read_shelf',
     description: 'Reads the shelf.',
     run: async (job) => {
+      told();
       const { times, scopes } = job.args as { times: number; scopes: string[] };
       const shelf = job.api('shelf', { scopes });
       for (let read = 0; read < times; read += 1) await shelf.json(apiUrl);
@@ -77,7 +81,7 @@ export function readShelf(apiUrl: string): JobDefinition {
 export function shelfConfig(
   fake: FakeProvider,
   folder: string,
-  options: Pick<RefreshRigOptions, 'profile' | 'timing'> = {},
+  options: Pick<RefreshRigOptions, 'profile' | 'timing' | 'limits'> = {},
 ): ConfigInput {
   const { settings } = fake;
   return {
@@ -103,7 +107,7 @@ export function shelfConfig(
     },
     allowPrivate: [fake.origin],
     log: { level: 'info' },
-    limits: { workers: 25, runningPerOwner: 25 },
+    limits: { workers: 25, runningPerOwner: 25, ...options.limits },
     timing: { sweepEveryMs: 200, ...options.timing },
   };
 }
@@ -116,7 +120,7 @@ export async function openRefreshRig(options: RefreshRigOptions = {}): Promise<R
     KEYTURN_VAULT_KEYS: generateKey().entry.reveal(),
     SHELF_SECRET: fake.settings.clientSecret.reveal(),
   };
-  const job = readShelf(fake.settings.apiUrl);
+  const job = readShelf(fake.settings.apiUrl, options.onRun);
   const config = shelfConfig(fake, folder, options);
   const lines: string[] = [];
   const nodes: Keyturn[] = [];

@@ -49,6 +49,10 @@ interface Mortal {
   /** Resolves when it answers; starts it without a crash point if it has died. */
   alive(): Promise<void>;
   kill(): void;
+  /** Freezes or thaws the process. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void;
+  /** Another process on the same ledger, with a port of its own. */
+  another(): Promise<void>;
 }
 
 async function openMortal(point: CrashPoint | null): Promise<Mortal> {
@@ -117,6 +121,23 @@ async function openMortal(point: CrashPoint | null): Promise<Mortal> {
       throw new Error('the server does not come up');
     },
     kill: () => child?.kill('SIGKILL'),
+    signal: (signal) => child?.kill(signal),
+    async another() {
+      const second = fork(CHILD, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+      ending.push(() => {
+        second.kill('SIGKILL');
+        return Promise.resolve();
+      });
+      second.send({
+        config: { ...quick, listen: { host: '127.0.0.1', port: await freePort() } },
+        env: made.env,
+        recordsUrl: sandbox.providerSettings.recordsUrl,
+        point: null,
+      } satisfies CrashChildOrder);
+      await new Promise((resolve) => {
+        second.once('message', resolve);
+      });
+    },
   };
 }
 
@@ -275,3 +296,33 @@ describe('a server whose power is cut', () => {
     long ? 3_600_000 : 90_000,
   );
 });
+
+test('a server that freezes past its lease and thaws touches nothing: another has taken over', async () => {
+  const mortal = await openMortal(null);
+  const { saas } = mortal.sandbox;
+  const host = await connect(mortal);
+  ending.push(() => host.close().catch(() => undefined));
+  saas.afterPages(3, () => mortal.signal('SIGSTOP'));
+  const task = await host.start('import_records');
+  const waiting = await host.until(task.taskId, ['input_required']);
+  const link = Object.values(waiting.inputRequests ?? {})[0]?.params['url'];
+  await openPerson()
+    .signInEverywhere(String(link), { as: 'alice' })
+    .catch(() => undefined);
+  await mortal.another();
+  const state = () =>
+    rows(
+      mortal.file,
+      `SELECT status, term, rev, checkpoint, outcome, updated_at FROM tasks WHERE id = '${task.taskId}'`,
+    );
+  const ended = () => (state()[0] as { status: string }).status === 'completed';
+  for (let tries = 0; tries < 200 && !ended(); tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  expect(ended()).toBe(true);
+  const before = { task: state(), records: rows(mortal.file, 'SELECT * FROM records ORDER BY id') };
+  mortal.signal('SIGCONT');
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  expect({ task: state(), records: rows(mortal.file, 'SELECT * FROM records ORDER BY id') }).toEqual(before);
+  expect(before.records).toHaveLength(1_000);
+}, 60_000);

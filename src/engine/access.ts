@@ -97,15 +97,12 @@ export function openAccess(options: {
     if (connection === undefined)
       throw new Refusal('connection_needs_sign_in', { facts: { generation: null } });
     const approved = await ledger.clientMayUse(connectionId, task.clientId);
-    if (!satisfies(connection, { scopes, judgedGeneration: null }, approved)) {
-      const narrow = approved && connection.status === 'active' && connection.record !== null;
-      throw new Refusal(narrow ? 'insufficient_scope' : 'connection_needs_sign_in', {
-        facts: { generation: narrow ? connection.generation : null, scopes: [...scopes] },
-      });
-    }
+    requireGood(connection, scopes, approved);
     const expiresAtMs = connection.record?.expiresAtMs ?? null;
     if (expiresAtMs !== null && expiresAtMs - earlyMs(connection, expiresAtMs) <= wallMs()) {
       connection = await ahead(connection, expiresAtMs, signal);
+      // The answer may have named fewer scopes than before (D10).
+      requireGood(connection, scopes, approved);
     }
     known.set(connectionId, connection);
     const tokens = await grants.openCurrent(connection);
@@ -117,6 +114,15 @@ export function openAccess(options: {
       void ledger.touchConnection(connectionId).catch(() => undefined);
     }
     return { tokens, generation: connection.generation };
+  }
+
+  /** @throws Refusal `insufficient_scope`, `connection_needs_sign_in` when this client cannot use the connection so. */
+  function requireGood(connection: Connection, scopes: readonly string[], approved: boolean): void {
+    if (satisfies(connection, { scopes, judgedGeneration: null }, approved)) return;
+    const narrow = approved && connection.status === 'active' && connection.record !== null;
+    throw new Refusal(narrow ? 'insufficient_scope' : 'connection_needs_sign_in', {
+      facts: { generation: narrow ? connection.generation : null, scopes: [...scopes] },
+    });
   }
 
   /** The margin, never more than a part of the lifetime: a short token is not renewed before every call. */

@@ -191,6 +191,7 @@ export function openProvider(
 
   async function redeem(
     redeemed: Redeemed,
+    sent: readonly Secret[],
     grant: (config: oauth.Configuration) => Promise<unknown>,
   ): Promise<TokenSet> {
     const seen: { answer?: TokenAnswer; status?: number; retryMs?: number | undefined } = {};
@@ -199,7 +200,7 @@ export function openProvider(
     try {
       await grant(config);
     } catch (error) {
-      throw judge(error, seen);
+      throw judge(error, seen, sent);
     }
     if (seen.answer?.kind !== 'tokens') throw new Refusal('answer_malformed', { facts: { sent: true } });
     const { answer } = seen;
@@ -218,7 +219,12 @@ export function openProvider(
   function judge(
     error: unknown,
     seen: { answer?: TokenAnswer; status?: number; retryMs?: number | undefined },
+    sent: readonly Secret[],
   ): unknown {
+    // A code is a word of the provider's: one that gives back what we sent is not told.
+    const secrets = [...sent, registration.clientSecret].flatMap((one) => one?.reveal() ?? []);
+    const told = (word: string): string =>
+      secrets.some((one) => one !== '' && word.includes(one)) ? 'unnamed' : word;
     const facts = {
       provider: registration.id,
       sent: true,
@@ -227,13 +233,13 @@ export function openProvider(
     };
     switch (seen.answer?.kind) {
       case 'dead':
-        return new Refusal('grant_dead', { facts: { ...facts, code: seen.answer.code } });
+        return new Refusal('grant_dead', { facts: { ...facts, code: told(seen.answer.code) } });
       case 'misconfigured':
-        return new Refusal('provider_misconfigured', { facts: { ...facts, code: seen.answer.code } });
+        return new Refusal('provider_misconfigured', { facts: { ...facts, code: told(seen.answer.code) } });
       case 'later':
-        return new Refusal('provider_unavailable', { facts: { ...facts, code: seen.answer.code } });
+        return new Refusal('provider_unavailable', { facts: { ...facts, code: told(seen.answer.code) } });
       case 'malformed':
-        return new Refusal('answer_malformed', { facts: { ...facts, problem: seen.answer.problem } });
+        return new Refusal('answer_malformed', { facts: { ...facts, problem: told(seen.answer.problem) } });
       case 'tokens':
         // The tokens came, but the ID token with them is not good: nothing of the answer is used.
         return new Refusal('answer_malformed', { facts: { ...facts, problem: 'id token' } });
@@ -310,7 +316,7 @@ export function openProvider(
       url.searchParams.set('state', 'checked');
       const issued = exchange.params.get('iss');
       if (issued !== null) url.searchParams.set('iss', issued);
-      const tokens = await redeem('code', (config) =>
+      const tokens = await redeem('code', [exchange.code, exchange.codeVerifier], (config) =>
         oauth.authorizationCodeGrant(
           config,
           url,
@@ -336,7 +342,7 @@ export function openProvider(
     refresh(tokens: TokenSet, _granted: { scopes: readonly string[] }): Promise<TokenSet> {
       const refreshToken = tokens.refreshToken;
       if (refreshToken === undefined) return Promise.reject(new Refusal('grant_dead'));
-      return redeem('refresh token', (config) =>
+      return redeem('refresh token', [refreshToken, tokens.accessToken], (config) =>
         oauth.refreshTokenGrant(config, refreshToken.reveal(), {
           ...profile.refresh.parameters,
           ...(profile.refresh.sendsRedirectUri && options.redirectUri !== undefined

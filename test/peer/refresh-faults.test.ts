@@ -145,11 +145,12 @@ describe('an outage of the token endpoint', () => {
       switches: { refresh: { kind: 'instead', status: 503, body: '', headers: { 'retry-after': '30' } } },
     });
     const ids = await Promise.all(Array.from({ length: 8 }, () => rig.start()));
-    const read = () => Promise.all(ids.map((id) => rig.read(id)));
-    const parked = async () =>
-      (await read()).filter((task) => task.statusMessage?.includes('goes on by itself') === true).length;
-    await expect.poll(parked, { timeout: 10_000 }).toBe(ids.length);
-    for (const task of await read()) expect(task).toMatchObject({ status: 'working', inputs: [] });
+    for (const id of ids) {
+      await expect
+        .poll(async () => (await rig.read(id)).statusMessage, { timeout: 5_000 })
+        .toContain('goes on by itself');
+      expect(await rig.read(id)).toMatchObject({ status: 'working', inputs: [] });
+    }
     await expect.poll(() => rig.keyturn.engine.running(), { timeout: 5_000 }).toBe(0);
     expect(rig.fake.count('refresh')).toBe(1);
     expect(await rig.connection()).toMatchObject({ status: 'active', generation: 1 });

@@ -136,7 +136,26 @@ test('403 insufficient_scope asks for the union of scopes, keeps the old grant, 
   await expect.poll(async () => (await rig.read(id)).status, { timeout: 5_000 }).toBe('completed');
 });
 
-test('a refresh that is answered with fewer scopes stops the job that needs more, and asks no more of the provider', async () => {
+test('a refresh that is answered with fewer scopes stops the job that needs more before it reaches the API', async () => {
+  await open({
+    scopes: ['a', 'b'],
+    expiry: 'over',
+    switches: {
+      refresh: {
+        kind: 'instead',
+        status: 200,
+        body: { access_token: 'narrow-token', refresh_token: 'next', token_type: 'Bearer', scope: 'a' },
+      },
+    },
+  });
+  const task = await rig.settled(await rig.start(1, ['a', 'b']));
+  expect(task.status).toBe('input_required');
+  expect(task.inputs).toHaveLength(1);
+  expect(rig.fake.count('api')).toBe(0);
+  expect((await rig.connection()).record?.scopes).toEqual(['a']);
+});
+
+test('a refresh names no scopes, and those that were granted stay', async () => {
   await open({ scopes: ['a', 'b'], expiry: 'over' });
   expect((await rig.settled(await rig.start(1, ['a', 'b']))).status).toBe('completed');
   const refresh = rig.fake.calls.find((call) => call.kind === 'refresh');

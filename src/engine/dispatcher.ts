@@ -23,11 +23,13 @@ export function openDispatcher(options: {
   const running = new Map<string, Run>();
   let looking = false;
   let lookAgain = false;
+  // Hints come in from the first write on; work begins when it is told to.
+  let started = false;
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
 
   function wake(): void {
-    if (stopped) return;
+    if (!started || stopped) return;
     if (looking) {
       lookAgain = true;
       return;
@@ -101,7 +103,10 @@ export function openDispatcher(options: {
   changes.onDue(wake);
 
   return {
-    wake,
+    start(): void {
+      started = true;
+      wake();
+    },
     running: (): number => running.size,
 
     /** Takes no more work, lets runs reach a checkpoint for `graceMs`, then interrupts them and hands them back. */

@@ -106,7 +106,7 @@ export function openEngine(parts: EngineParts) {
     sweepNow: () => sweeper.sweepNow(),
 
     start(): void {
-      dispatcher.wake();
+      dispatcher.start();
       sweeper.start();
     },
 

@@ -4,7 +4,12 @@ import { execFileSync } from 'node:child_process';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { ConfigInput } from '../../src/config.ts';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openKeyturn } from '../../src/app.ts';
+import { readConfig, type ConfigInput } from '../../src/config.ts';
+import { generateKey } from '../../src/vault/keyring.ts';
 import { ownerOf } from '../../src/elicitation/owner.ts';
 import { defineJob, text, type JobDefinition } from '../../src/engine/define.ts';
 import { implicitKey } from '../../src/task/idempotency.ts';
@@ -341,6 +346,32 @@ describe('limits', () => {
 });
 
 describe('restarts', () => {
+  test('a node that was opened and not started runs nothing, whatever it hears', async () => {
+    let runs = 0;
+    const tool = job('counted', () => {
+      runs += 1;
+      return Promise.resolve(text('x'));
+    });
+    const quiet = await openKeyturn(
+      readConfig({
+        name: 'Quiet',
+        publicUrl: 'http://localhost:1',
+        issuer: { url: 'http://127.0.0.2:1', client: { id: 'x' } },
+        ledger: { file: join(mkdtempSync(join(tmpdir(), 'keyturn-quiet-')), 'l.sqlite') },
+        tools: [tool],
+        log: { level: 'silent' },
+      }),
+      { env: { KEYTURN_VAULT_KEYS: generateKey().entry.reveal() } },
+    );
+    const who = { owner: 'http://127.0.0.2:1#alice', clientId: 'test', scopes: [] };
+    await quiet.engine.tasks.start(who, { job: tool, args: {}, declared });
+    await pause(150);
+    expect(runs).toBe(0);
+    quiet.start();
+    while (runs === 0) await pause(5);
+    await quiet.stop();
+  });
+
   test('a stop hands running work back at its checkpoint, and the next start goes on from there', async () => {
     const seen: number[] = [];
     const tool = job('counts', async (one) => {

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AddressInfo } from 'node:net';
 import type { DestinationStream } from 'pino';
-import { openKeyturn, type Keyturn } from './app.ts';
+import { openKeyturn, type Keyturn, type KeyturnOptions } from './app.ts';
 import { readConfig, type ConfigInput } from './config.ts';
 import type { AnyTool } from './engine/define.ts';
 import { defineGithubIssuesIngest } from './ingest/github-issues.ts';
@@ -33,6 +33,8 @@ export interface WorldOptions {
   /** More environment, for secrets that `config` names. */
   readonly env?: Readonly<Record<string, string>>;
   readonly ports?: { readonly issuer?: number; readonly saas?: number };
+  /** Stands between the ledger and its database, for every node. */
+  readonly wrapStore?: KeyturnOptions['wrapStore'];
 }
 
 export interface World {
@@ -182,6 +184,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
       env,
       secrets,
       ...(options.logStream === undefined ? {} : { logStream: options.logStream }),
+      ...(options.wrapStore === undefined ? {} : { wrapStore: options.wrapStore }),
     });
   }
 

@@ -56,7 +56,8 @@ export function openAccess(options: {
   wallMs: () => number;
 }) {
   const { ledger, grants, refresher, providers, egress, settings, log, wallMs } = options;
-  // Secrets by task: what leaves a task is searched for the tokens that its attempts used (R18).
+  // Secrets by run: what leaves a task is searched for the tokens that its attempts used (R18). An old run of a task
+  // may end while a new one of it goes on.
   const used = new Map<string, SecretsInUse>();
   const refused = new Map<string, { generation: number; atMs: number }[]>();
   const known = new Map<string, Connection>();
@@ -65,10 +66,10 @@ export function openAccess(options: {
   options.changes.onConnection((id) => known.delete(id));
   options.changes.onResync(() => known.clear());
 
-  function note(taskId: string, token: Secret): void {
-    const set = used.get(taskId) ?? new SecretsInUse(100);
+  function note(task: Task, token: Secret): void {
+    const set = used.get(runOf(task)) ?? new SecretsInUse(100);
     set.add(token);
-    used.set(taskId, set);
+    used.set(runOf(task), set);
   }
 
   /** Counts refused generations, not refusals: any number of jobs may meet the same dead token. */
@@ -106,8 +107,8 @@ export function openAccess(options: {
     }
     known.set(connectionId, connection);
     const tokens = await grants.openCurrent(connection);
-    note(task.id, tokens.accessToken);
-    if (tokens.refreshToken !== undefined) note(task.id, tokens.refreshToken);
+    note(task, tokens.accessToken);
+    if (tokens.refreshToken !== undefined) note(task, tokens.refreshToken);
     const lastUsedAtMs = Math.max(connection.lastUsedAtMs ?? 0, touched.get(connectionId) ?? 0);
     if (lastUsedAtMs < wallMs() - TOUCH_EVERY_MS) {
       touched.set(connectionId, wallMs());
@@ -261,14 +262,18 @@ export function openAccess(options: {
     },
 
     /** A value of a task without the tokens that it used. */
-    scrub: <T>(taskId: string, value: T): T => used.get(taskId)?.scrubJson(value) ?? value,
-    scrubText: (taskId: string, words: string): string => used.get(taskId)?.scrubText(words) ?? words,
+    scrub: <T>(task: Task, value: T): T => used.get(runOf(task))?.scrubJson(value) ?? value,
+    scrubText: (task: Task, words: string): string => used.get(runOf(task))?.scrubText(words) ?? words,
 
     /** The run of a task is over: its secrets need no more watching here. */
-    release(taskId: string): void {
-      used.delete(taskId);
+    release(task: Task): void {
+      used.delete(runOf(task));
     },
   };
+}
+
+function runOf(task: Task): string {
+  return `${task.id}#${task.term}`;
 }
 
 /** What a refresh gives, unless the task is left first: the refresh goes on without it (R1). */

@@ -11,17 +11,24 @@ import type { EngineSettings } from './settings.ts';
 
 /** Looks without a hint at least this often. */
 const LOOK_EVERY_MS = 1_000;
+/** Work that was interrupted has this long to end, beyond what its child processes have. */
+const UNWIND_WITHIN_MS = 500;
 
 export function openDispatcher(options: {
   ledger: Ledger;
   changes: Changes;
   settings: EngineSettings;
   log: Log;
-  start: (task: Task) => Run;
+  /** Monotonic. */
+  nowMs: () => number;
+  /** `claimedAtMs` is when the claim was sent: a lease is trusted from then on. */
+  start: (task: Task, claimedAtMs: number) => Run;
 }) {
-  const { ledger, changes, settings, log, start } = options;
-  const running = new Map<string, Run>();
-  let looking = false;
+  const { ledger, changes, settings, log, nowMs, start } = options;
+  // Everything that works here, also what lost its term and has not ended yet.
+  const working = new Set<Run>();
+  const latest = new Map<string, Run>();
+  let looking: Promise<void> | undefined;
   let lookAgain = false;
   // Hints come in from the first write on; work begins when it is told to.
   let started = false;
@@ -30,13 +37,12 @@ export function openDispatcher(options: {
 
   function wake(): void {
     if (!started || stopped) return;
-    if (looking) {
+    if (looking !== undefined) {
       lookAgain = true;
       return;
     }
-    looking = true;
-    void look().finally(() => {
-      looking = false;
+    looking = look().finally(() => {
+      looking = undefined;
       if (lookAgain) {
         lookAgain = false;
         wake();
@@ -48,20 +54,21 @@ export function openDispatcher(options: {
     clearTimeout(timer);
     let waitMs = LOOK_EVERY_MS;
     try {
-      const free = settings.workers - running.size;
+      const free = settings.workers - working.size;
       if (free > 0) {
+        const claimedAtMs = nowMs();
         const tasks = await ledger.claimTasks({
           holder: settings.holder,
           leaseMs: settings.leaseMs,
           limit: free,
           perOwner: settings.runningPerOwner,
         });
-        tasks.forEach(run);
+        for (const task of tasks) run(task, claimedAtMs);
         if (tasks.length === 0) {
-          const { atMs, nowMs } = await ledger.nextDue();
+          const due = await ledger.nextDue();
           // A task that is due but was not claimed waits for its owner's turn: a run that ends wakes us.
-          if (atMs !== null && atMs > nowMs) waitMs = Math.min(waitMs, atMs - nowMs);
-        } else if (running.size < settings.workers) {
+          if (due.atMs !== null && due.atMs > due.nowMs) waitMs = Math.min(waitMs, due.atMs - due.nowMs);
+        } else if (working.size < settings.workers) {
           lookAgain = true;
         }
       }
@@ -73,28 +80,34 @@ export function openDispatcher(options: {
     timer.unref();
   }
 
-  function run(task: Task): void {
-    const one = start(task);
-    // A task that came back while an old run of it is still being torn down replaces it here.
-    running.set(task.id, one);
+  function run(task: Task, claimedAtMs: number): void {
+    const one = start(task, claimedAtMs);
+    // A task may come back while an old run of it is still being torn down: hints are about the new one.
+    working.add(one);
+    latest.set(task.id, one);
     void one.done.finally(() => {
-      if (running.get(task.id) === one) running.delete(task.id);
+      working.delete(one);
+      if (latest.get(task.id) === one) latest.delete(task.id);
       wake();
     });
+    // A claim that was on its way when the stop came.
+    if (stopped) one.handBack();
   }
 
   // A task that changed under a run may have been cancelled or taken over: then its work stops at once.
   changes.onTask((taskId) => {
-    const one = running.get(taskId);
+    const one = latest.get(taskId);
     if (one !== undefined) void check(one);
   });
+  // Where other processes do not say which task they changed, each that runs here is looked at.
+  changes.onResync(() => latest.forEach((one) => void check(one)));
 
   async function check(one: Run): Promise<void> {
     try {
       const view = await ledger.readTask(one.task.id);
       const held = view?.task.status === 'working' && view.task.term === one.task.term;
       // A lease of our own term that ended by our own finish, stop or park needs no abort.
-      if (!held && running.get(one.task.id) === one) one.lose();
+      if (!held && latest.get(one.task.id) === one) one.lose();
     } catch {
       // The heartbeat finds out.
     }
@@ -102,28 +115,38 @@ export function openDispatcher(options: {
 
   changes.onDue(wake);
 
+  /** Whether all work has ended within a time. */
+  async function endedWithin(ms: number): Promise<boolean> {
+    let grace: NodeJS.Timeout | undefined;
+    const over = new Promise<boolean>((resolve) => {
+      grace = setTimeout(() => resolve(false), ms);
+    });
+    const all = Promise.all([...working].map((one) => one.done)).then(() => true);
+    const ended = await Promise.race([all, over]);
+    clearTimeout(grace);
+    return ended;
+  }
+
   return {
     start(): void {
       started = true;
       wake();
     },
-    running: (): number => running.size,
+    running: (): number => working.size,
 
-    /** Takes no more work, lets runs reach a checkpoint for `graceMs`, then interrupts them and hands them back. */
+    /**
+     * Takes no more work, lets runs reach a checkpoint for `graceMs`, then interrupts them and hands them back. Work
+     * that does not listen is not waited for: its task is handed back without it, and nothing that it writes counts.
+     */
     async stop(): Promise<void> {
       stopped = true;
       clearTimeout(timer);
-      const runs = [...running.values()];
-      runs.forEach((one) => one.handBack());
-      const all = Promise.all(runs.map((one) => one.done));
-      let grace: NodeJS.Timeout | undefined;
-      const over = new Promise<void>((resolve) => {
-        grace = setTimeout(resolve, settings.graceMs);
-      });
-      await Promise.race([all, over]);
-      clearTimeout(grace);
-      runs.forEach((one) => one.interrupt());
-      await all;
+      working.forEach((one) => one.handBack());
+      await looking;
+      if (await endedWithin(settings.graceMs)) return;
+      working.forEach((one) => one.interrupt());
+      if (await endedWithin(settings.killAfterMs + UNWIND_WITHIN_MS)) return;
+      await Promise.all([...working].map((one) => one.abandon()));
     },
   };
 }

@@ -67,10 +67,10 @@ export function openEngine(parts: EngineParts) {
   });
   const offBoarding = openOffBoarding({ ledger, grants, providers, log });
 
-  function start(task: Task): Run {
+  function start(task: Task, claimedAtMs: number): Run {
     const definition = parts.tools.get(task.tool);
     if (definition?.kind === 'job') {
-      return startRun({ ledger, access, asking, settings, log, meter, nowMs }, definition, task);
+      return startRun({ ledger, access, asking, settings, log, meter, nowMs }, definition, task, claimedAtMs);
     }
     return endUnknown(task);
   }
@@ -81,10 +81,10 @@ export function openEngine(parts: EngineParts) {
       .failUnknownJob(task.id, task.term)
       .then(() => undefined)
       .catch((error: unknown) => log.error('task.unknown job', { taskId: task.id, error }));
-    return { task, done, lose() {}, handBack() {}, interrupt() {} };
+    return { task, done, lose() {}, handBack() {}, interrupt() {}, abandon: () => done };
   }
 
-  const dispatcher = openDispatcher({ ledger, changes, settings, log, start });
+  const dispatcher = openDispatcher({ ledger, changes, settings, log, nowMs, start });
   const sweeper = openSweeper({
     ledger,
     vault,

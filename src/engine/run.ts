@@ -40,21 +40,34 @@ export interface Run {
   handBack(): void;
   /** Abort the work and hand the task back at its checkpoint. */
   interrupt(): void;
+  /** Hand the task back at its checkpoint without the work, which does not listen. Never rejects. */
+  abandon(): Promise<void>;
 }
 
 /** Progress is written at most this often. */
 const TELL_EVERY_MS = 1_000;
 
-/** Starts a run. `done` never rejects. */
-export function startRun(parts: RunParts, definition: JobDefinition, claimed: Task): Run {
+/**
+ * Starts a run. `done` never rejects.
+ *
+ * @param claimedAtMs when the claim was sent, on the clock of `nowMs`.
+ */
+export function startRun(
+  parts: RunParts,
+  definition: JobDefinition,
+  claimed: Task,
+  claimedAtMs: number,
+): Run {
   const { ledger, access, asking, settings, log, meter, nowMs } = parts;
   const claim = { taskId: claimed.id, term: claimed.term };
   const aborter = new AbortController();
-  let trustedUntil = trustedUntilMs(nowMs(), settings.leaseMs);
+  let trustedUntil = trustedUntilMs(claimedAtMs, settings.leaseMs);
   let leave: Leave | undefined;
   let lostAtMs: number | undefined;
   let checkpoint: Json = claimed.checkpoint;
-  let timersLeft = claimed.timers;
+  // Sleeps since the checkpoint: so many were over when the task was parked, and so many this run has met.
+  let sleptBefore = claimed.timers;
+  let sleeps = 0;
   let progress: Progress | undefined;
   let told = { atMs: -Infinity, pending: false };
 
@@ -96,11 +109,13 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
   async function beat(): Promise<void> {
     if (leave?.kind === 'lost') return;
     const startedAtMs = nowMs();
+    const news = telling();
     try {
-      const { won } = await ledger.renewClaim({ ...claim, leaseMs: settings.leaseMs, ...telling() });
+      const { won } = await ledger.renewClaim({ ...claim, leaseMs: settings.leaseMs, ...news });
       if (won) trustedUntil = trustedUntilMs(startedAtMs, settings.leaseMs);
       else if (leave === undefined) lose();
     } catch (error) {
+      told.pending ||= news.progress !== undefined;
       log.warn('lease.renewal failed', { taskId: claim.taskId, error });
       if (nowMs() >= trustedUntil) lose();
     }
@@ -111,8 +126,8 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
     if (!told.pending || progress === undefined) return {};
     told = { atMs: nowMs(), pending: false };
     return {
-      progress: access.scrub(claimed.id, progress),
-      statusMessage: access.scrubText(claimed.id, describe(definition, progress)),
+      progress: access.scrub(claimed, progress),
+      statusMessage: access.scrubText(claimed, describe(definition, progress)),
     };
   }
 
@@ -183,7 +198,7 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
 
     async save(next, written) {
       step();
-      const known = access.scrub(claimed.id, next);
+      const known = access.scrub(claimed, next);
       await held(() =>
         ledger.saveCheckpoint({
           ...claim,
@@ -192,11 +207,12 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
           ...telling(),
           ...(written === undefined
             ? {}
-            : { records: { ...written, rows: access.scrub(claimed.id, written.rows) } }),
+            : { records: { ...written, rows: access.scrub(claimed, written.rows) } }),
         }),
       );
       checkpoint = known;
-      timersLeft = 0;
+      sleptBefore = 0;
+      sleeps = 0;
       step();
     },
 
@@ -223,7 +239,7 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
       for (const [name, question] of Object.entries(questions)) {
         const answer = answered.findLast((one) => one.name === name && one.outcome === 'answered');
         if (answer?.content != null) contents[name] = answer.content;
-        else wants.push({ kind: 'form', name, ...question });
+        else wants.push({ kind: 'form', name, ...access.scrub(claimed, question) });
       }
       if (wants.length > 0) go({ kind: 'stop', wants });
       return contents;
@@ -231,11 +247,10 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
 
     async sleep(ms) {
       step();
-      if (timersLeft > 0) {
-        timersLeft -= 1;
-        return;
-      }
-      if (ms > settings.sitOutMs) go({ kind: 'park', delayMs: ms, why: 'timer' });
+      sleeps += 1;
+      // Short and long ones alike: a run that follows meets the same sleeps in the same order.
+      if (sleeps <= sleptBefore) return;
+      if (ms > settings.sitOutMs) go({ kind: 'park', delayMs: ms, why: 'timer', timers: sleeps });
       await pause(ms, undefined, { signal: aborter.signal }).catch(() => undefined);
       step();
     },
@@ -254,8 +269,12 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
 
   async function work(): Promise<void> {
     try {
+      // A claim whose answer was long on its way may be over already: ask before anything is done under it.
+      if (nowMs() - claimedAtMs > heartbeatEveryMs(settings.leaseMs)) await beat();
+      step();
       const wants = await access.preflight(claimed, definition);
       if (wants.length > 0) go({ kind: 'stop', wants });
+      step();
       const result = await definition.run(job);
       step();
       await finish(asOutcome(result));
@@ -265,10 +284,20 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
   }
 
   function asOutcome(result: ToolResult): Outcome {
-    return { kind: 'result', result: access.scrub(claimed.id, result as unknown as Json) };
+    // A job without types may return anything; a task that has completed has a result.
+    if (!Array.isArray((result as Partial<ToolResult> | undefined)?.content)) {
+      throw new TypeError('a job returns a tool result: { content: [...] }');
+    }
+    return { kind: 'result', result: access.scrub(claimed, result as unknown as Json) };
+  }
+
+  /** The last word about progress arrives before the task is left. */
+  async function tellLast(): Promise<void> {
+    if (told.pending) await beat();
   }
 
   async function finish(outcome: Outcome): Promise<void> {
+    await tellLast();
     const statusMessage =
       outcome.kind === 'result' ? `${definition.title ?? definition.name}: done.` : outcome.message;
     const { won } = await ledger.finishTask({ ...claim, outcome, statusMessage });
@@ -294,6 +323,7 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
             return finish(refusalOutcome('resource_refused', { outageMs: lastedMs }));
           }
         }
+        await tellLast();
         await ledger.parkTask({
           ...claim,
           ...why,
@@ -312,6 +342,7 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
     const refused = asking.refusalOf(claimed, wants);
     if (refused !== undefined) return finish(refused);
     const needs = await asking.write(definition, wants);
+    await tellLast();
     const stopped = await ledger.stopTask({
       ...claim,
       needs,
@@ -332,7 +363,7 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
       return finish({
         kind: 'error',
         code: error.code,
-        message: access.scrubText(claimed.id, error.message),
+        message: access.scrubText(claimed, error.message),
         reason: 'protocol',
         facts: {},
       });
@@ -340,7 +371,10 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
     if (isRefusal(error) && error.reason in TASK_ERROR_CODES) {
       log.warn('task.refused', { taskId: claim.taskId, error });
       return finish(
-        refusalOutcome(error.reason as TaskErrorReason, { ...error.facts } as Record<string, Json>),
+        refusalOutcome(
+          error.reason as TaskErrorReason,
+          access.scrub(claimed, { ...error.facts } as Record<string, Json>),
+        ),
       );
     }
     if (isRefusal(error, 'store_unavailable', 'vault_unavailable')) {
@@ -363,7 +397,7 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
     .catch((error: unknown) => log.error('run.failed', { taskId: claim.taskId, error }))
     .finally(() => {
       clearInterval(heartbeat);
-      access.release(claimed.id);
+      access.release(claimed);
       if (lostAtMs === undefined) return;
       const ms = nowMs() - lostAtMs;
       meter.time('teardown', ms, {});
@@ -380,6 +414,17 @@ export function startRun(parts: RunParts, definition: JobDefinition, claimed: Ta
     interrupt() {
       leave ??= { kind: 'park', delayMs: 0, why: 'shutdown' };
       aborter.abort(new Unwind(leave));
+    },
+    async abandon() {
+      log.warn('job.deaf', { taskId: claim.taskId, tool: claimed.tool });
+      lose();
+      clearInterval(heartbeat);
+      try {
+        await ledger.parkTask({ ...claim, delayMs: 0, why: 'shutdown' });
+      } catch (error) {
+        // The lease lapses by itself.
+        log.error('task.interrupted', { taskId: claim.taskId, error });
+      }
     },
   };
 }

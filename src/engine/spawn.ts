@@ -17,7 +17,8 @@ function kill(pid: number, signal: NodeJS.Signals): void {
 
 /**
  * Runs a command until it ends or the signal fires: then SIGTERM to the group, and SIGKILL after `killAfterMs`. It
- * resolves only when the leader has gone, so that a teardown that has ended has left no process.
+ * resolves only when the leader has gone, so that a teardown that has ended has left no process of the group. A process
+ * that left the group (a daemon) is out of reach; its hold on the pipes ends after `killAfterMs`.
  */
 export function runChild(
   command: string,
@@ -40,18 +41,16 @@ export function runChild(
         size[name] += chunk.length;
       });
     }
-    let killer: NodeJS.Timeout | undefined;
+    let later: NodeJS.Timeout | undefined;
     const end = (): void => {
       const { pid } = child;
       if (pid === undefined) return;
       kill(pid, 'SIGTERM');
-      killer = setTimeout(() => kill(pid, 'SIGKILL'), options.killAfterMs);
+      later = setTimeout(() => kill(pid, 'SIGKILL'), options.killAfterMs);
     };
     const settle = (): void => {
-      clearTimeout(killer);
+      clearTimeout(later);
       options.signal.removeEventListener('abort', end);
-      // Whatever the leader left behind goes with it.
-      if (child.pid !== undefined) kill(child.pid, 'SIGKILL');
     };
     child.once('error', (error) => {
       settle();
@@ -62,9 +61,15 @@ export function runChild(
       const textOf = (name: 'stdout' | 'stderr') => Buffer.concat(output[name]).toString('utf8');
       resolve({ code, stdout: textOf('stdout'), stderr: textOf('stderr') });
     });
-    // `close` waits for the pipes, which a grandchild may hold open: the leader's exit ends the group.
     child.once('exit', () => {
+      settle();
+      // Whatever the leader left behind goes with it.
       if (child.pid !== undefined) kill(child.pid, 'SIGKILL');
+      // `close` waits for the pipes, which a process outside the group may hold open.
+      later = setTimeout(() => {
+        child.stdout.destroy();
+        child.stderr.destroy();
+      }, options.killAfterMs);
     });
     child.stdin.on('error', () => undefined);
     child.stdin.end(options.input ?? '');

@@ -8,7 +8,7 @@ import { Refusal } from '../errors.ts';
 import { modeOf } from '../elicitation/kind.ts';
 import type { FormSchema } from '../elicitation/form.ts';
 import { argumentsDigest, type IdempotencyKey } from '../task/idempotency.ts';
-import { hostLeaseWorthRenewing } from '../task/lease.ts';
+import { hostLeaseRenewalMs } from '../task/lease.ts';
 import { pollIntervalMs } from '../task/lifetime.ts';
 import { isTerminal, type TaskStatus } from '../task/status.ts';
 import type { Ledger } from '../store/ledger.ts';
@@ -98,6 +98,8 @@ interface Cached {
 
 const CACHE_FOR_MS = 1_000;
 const CACHED_TASKS = 10_000;
+/** Before a host lease that is being renewed is looked at again. */
+const RENEWAL_TAKES_MS = 50;
 
 /** A fresh task id: 144 random bits, safe in a header (tasks extension, "Task ID unguessability"). */
 export function newTaskId(): string {
@@ -119,6 +121,7 @@ export function openTasks(options: {
   changes.onTask((taskId) => cache.delete(taskId));
   changes.onResync(() => cache.clear());
   let depth = { value: 0, readAtMs: -Infinity };
+  let counting: Promise<void> | undefined;
 
   function remember(entry: Cached): void {
     if (cache.size >= CACHED_TASKS) {
@@ -208,20 +211,35 @@ export function openTasks(options: {
     return entry?.view.task.owner === caller.owner ? entry : undefined;
   }
 
-  function keepHost({ view }: Cached): void {
-    const { task } = view;
-    if (task.hostLeaseMs === null || task.hostUntilMs === null) return;
-    if (!hostLeaseWorthRenewing(task.hostUntilMs, task.hostLeaseMs, view.nowMs)) return;
-    cache.delete(task.id);
-    void ledger.renewHostLease(task.id).catch(() => undefined);
+  /** When a task's host lease wants to be renewed, on the ledger's clock; never without such a lease. */
+  function hostRenewalMs({ task }: TaskView): number {
+    if (task.hostLeaseMs === null || task.hostUntilMs === null) return Infinity;
+    return hostLeaseRenewalMs(task.hostUntilMs, task.hostLeaseMs);
   }
 
-  async function queueFull(): Promise<boolean> {
-    const atMs = nowMs();
-    if (atMs - depth.readAtMs > 1_000) {
-      depth = { value: (await ledger.countTasks()).due, readAtMs: atMs };
+  function keepHost({ view, readAtMs }: Cached): void {
+    // A reading from the cache is as old as it is.
+    if (view.nowMs + (nowMs() - readAtMs) < hostRenewalMs(view)) return;
+    cache.delete(view.task.id);
+    void ledger.renewHostLease(view.task.id).catch(() => undefined);
+  }
+
+  /** Takes a place in the queue, if there is one. Between two counts, what was let in here counts as due. */
+  async function takePlace(): Promise<boolean> {
+    if (nowMs() - depth.readAtMs > 1_000) {
+      counting ??= ledger
+        .countTasks()
+        .then(({ due }) => {
+          depth = { value: due, readAtMs: nowMs() };
+        })
+        .finally(() => {
+          counting = undefined;
+        });
+      await counting;
     }
-    return depth.value >= settings.queueDepth;
+    if (depth.value >= settings.queueDepth) return false;
+    depth.value += 1;
+    return true;
   }
 
   return {
@@ -231,9 +249,7 @@ export function openTasks(options: {
      * @throws Refusal `too_many_tasks` (facts: `retryAfterMs`), `idempotency_conflict`.
      */
     async start(caller: Caller, call: TaskCall): Promise<{ created: boolean; task: TaskSnapshot }> {
-      if (await queueFull()) {
-        throw new Refusal('too_many_tasks', { facts: { limit: 'queue', retryAfterMs: 5_000 } });
-      }
+      const placed = await takePlace();
       const wanted = call.ttlMs ?? settings.defaultTtlMs;
       const creation = await ledger.createTask(
         {
@@ -255,8 +271,9 @@ export function openTasks(options: {
               ? null
               : { ...call.idempotency, digest: argumentsDigest(call.args) },
         },
-        { openPerOwner: settings.openPerOwner },
+        { openPerOwner: settings.openPerOwner, queueFull: !placed },
       );
+      if (placed && creation.kind !== 'created') depth.value = Math.max(0, depth.value - 1);
       switch (creation.kind) {
         case 'created':
         case 'existing': {
@@ -271,6 +288,8 @@ export function openTasks(options: {
           throw new Refusal('too_many_tasks', {
             facts: { limit: 'owner', open: creation.open, retryAfterMs: 30_000 },
           });
+        case 'queue full':
+          throw new Refusal('too_many_tasks', { facts: { limit: 'queue', retryAfterMs: 5_000 } });
         case 'blocked':
           throw new Refusal('too_many_tasks', { facts: { limit: 'blocked', retryAfterMs: null } });
       }
@@ -296,6 +315,7 @@ export function openTasks(options: {
     ): Promise<{ problems: Readonly<Record<string, readonly string[]>> } | undefined> {
       const view = await owned(caller, taskId);
       if (view === undefined) return undefined;
+      keepHost(view);
       if (answers.size === 0) return { problems: {} };
       const answered = await ledger.answerTask(caller.owner, taskId, answers);
       return answered && { problems: answered.problems };
@@ -350,12 +370,11 @@ export function openTasks(options: {
           const { view } = entry;
           const leftMs = untilMs - nowMs();
           if (view.task.rev > wait.beyondRev || leftMs <= 0 || wait.signal.aborted) return snapshot(entry);
-          // Time alone may end a task: look again then, and now and then in case a hint was lost.
-          const lapseMs = Math.min(
-            view.task.deadlineMs === null ? Infinity : view.task.deadlineMs - view.nowMs,
-            view.task.hostUntilMs === null ? Infinity : view.task.hostUntilMs - view.nowMs,
-          );
-          await changed.within(Math.max(1, Math.min(leftMs, lapseMs, 5_000)), wait.signal);
+          // Time alone may end a task: look again then, in time to renew its host lease, and now and then in case a
+          // hint was lost.
+          const lapseMs = view.task.deadlineMs === null ? Infinity : view.task.deadlineMs - view.nowMs;
+          const renewMs = Math.max(RENEWAL_TAKES_MS, hostRenewalMs(view) - view.nowMs);
+          await changed.within(Math.max(1, Math.min(leftMs, lapseMs, renewMs, 5_000)), wait.signal);
         } finally {
           changed.stop();
         }

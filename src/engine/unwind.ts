@@ -20,7 +20,9 @@ export type Want =
 /** Why the job is left. */
 export type Leave =
   | { readonly kind: 'stop'; readonly wants: readonly Want[] }
-  | { readonly kind: 'park'; readonly delayMs: number; readonly why: 'timer' | 'trouble' | 'shutdown' }
+  | { readonly kind: 'park'; readonly delayMs: number; readonly why: 'trouble' | 'shutdown' }
+  /** `timers` counts the sleeps since the checkpoint that are over when this one is. */
+  | { readonly kind: 'park'; readonly delayMs: number; readonly why: 'timer'; readonly timers: number }
   /** The term is gone: cancelled, ended, taken over. */
   | { readonly kind: 'lost' };
 

@@ -58,7 +58,7 @@ export interface Task {
   readonly dueAtMs: number | null;
   readonly holder: string | null;
   readonly leaseUntilMs: number | null;
-  /** Durable timers that have run out since the last checkpoint: a job that runs again does not sleep them again. */
+  /** Sleeps since the last checkpoint that are over: a job that runs again does not sleep them again. */
   readonly timers: number;
   /** Since when the provider has not answered properly, without a checkpoint in between. */
   readonly troubledSinceMs: number | null;

@@ -31,6 +31,8 @@ export interface CreationLimits {
    * may pass the limit by as many as there are connections.
    */
   readonly openPerOwner: number;
+  /** Whether more work is due than may be: then nothing new is created, and what was created is still found. */
+  readonly queueFull?: boolean;
 }
 
 /** What came of a creation. */
@@ -41,6 +43,8 @@ export type Creation =
   /** The key was used with other arguments. */
   | { readonly kind: 'conflict' }
   | { readonly kind: 'limit'; readonly open: number }
+  /** More work is due than may be. */
+  | { readonly kind: 'queue full' }
   | { readonly kind: 'blocked' };
 
 /** What a worker finds out when it writes. */
@@ -179,6 +183,7 @@ export function taskLedger(engine: SqlEngine) {
         };
         const before = await same();
         if (before !== undefined) return before;
+        if (limits.queueFull === true) return { kind: 'queue full' };
         const counted = await queries.get<{ open: number }>(
           `SELECT count(*) AS open FROM (SELECT 1 AS one FROM tasks WHERE owner = ? AND is_open = 1 LIMIT ?) AS few`,
           owner,
@@ -380,7 +385,13 @@ export function taskLedger(engine: SqlEngine) {
      * `shutdown`. Releases the worker; the next claim has a new term.
      */
     parkTask: (
-      claim: Claim & { delayMs: number; why: 'timer' | 'trouble' | 'shutdown'; statusMessage?: string },
+      claim: Claim & {
+        delayMs: number;
+        why: 'timer' | 'trouble' | 'shutdown';
+        /** Sleeps since the checkpoint that are over after this one. */
+        timers?: number;
+        statusMessage?: string;
+      },
     ): Promise<Won> =>
       engine.write(async (queries) => {
         await lockTask(queries, claim.taskId);
@@ -389,7 +400,7 @@ export function taskLedger(engine: SqlEngine) {
           // The lifetime covers the delay as well.
           `UPDATE tasks SET due_at = keyturn_now() + ?, holder = NULL, lease_until = NULL, strikes = 0,
              ttl_ms = ${ttlCovering('keyturn_now() + ?')},
-             status_message = COALESCE(?, status_message), timers = timers + ?,
+             status_message = COALESCE(?, status_message), timers = COALESCE(?, timers),
              troubled_since = ${claim.why === 'trouble' ? 'COALESCE(troubled_since, keyturn_now())' : 'troubled_since'},
              term = term + 1, rev = rev + 1, updated_at = keyturn_now()
            WHERE ${HELD} RETURNING ${TASK_COLUMNS}`,
@@ -397,7 +408,7 @@ export function taskLedger(engine: SqlEngine) {
           delayMs,
           delayMs,
           claim.statusMessage ?? null,
-          claim.why === 'timer' ? 1 : 0,
+          claim.timers ?? null,
           claim.taskId,
           claim.term,
         );

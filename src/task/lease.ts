@@ -29,7 +29,7 @@ export function heartbeatEveryMs(leaseMs: number): number {
   return Math.max(1, Math.floor(leaseMs / 3));
 }
 
-/** Whether a host lease is worth a write: only when half of it, or less, is left (R27). */
-export function hostLeaseWorthRenewing(untilMs: number, leaseMs: number, nowMs: number): boolean {
-  return untilMs - nowMs <= leaseMs / 2;
+/** When a host lease is worth a write: once half of it is left (R27). */
+export function hostLeaseRenewalMs(untilMs: number, leaseMs: number): number {
+  return untilMs - leaseMs / 2;
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { argumentsDigest, canonicalJson, explicitKey, implicitKey } from '../../src/task/idempotency.ts';
-import { heartbeatEveryMs, hostLeaseWorthRenewing, isLive, trustedUntilMs } from '../../src/task/lease.ts';
+import { heartbeatEveryMs, hostLeaseRenewalMs, isLive, trustedUntilMs } from '../../src/task/lease.ts';
 import { isOpen, pollIntervalMs, READ_BACK_MARGIN_MS, ttlCoveringMs } from '../../src/task/lifetime.ts';
 import { isTerminal, TASK_STATUSES } from '../../src/task/status.ts';
 import { destination, drawTransitions, origins, TRANSITIONS } from '../../src/task/transitions.ts';
@@ -53,8 +53,7 @@ describe('leases and deadlines', () => {
   });
 
   it('of hosts are worth a write when half of them is left', () => {
-    expect(hostLeaseWorthRenewing(10_000, 10_000, 4_999)).toBe(false);
-    expect(hostLeaseWorthRenewing(10_000, 10_000, 5_000)).toBe(true);
+    expect(hostLeaseRenewalMs(10_000, 10_000)).toBe(5_000);
   });
 
   it('are covered by the lifetime, with the read-back margin, and a lifetime is never lowered', () => {

@@ -68,6 +68,7 @@ export function startRun(
   // Sleeps since the checkpoint: so many were over when the task was parked, and so many this run has met.
   let sleptBefore = claimed.timers;
   let sleeps = 0;
+  const children = new Set<Promise<unknown>>();
   let progress: Progress | undefined;
   let told = { atMs: -Infinity, pending: false };
 
@@ -164,6 +165,13 @@ export function startRun(
     return Math.max(atLeastMs, Math.min(Math.max(1_000, lastedMs), 300_000));
   }
 
+  /** A step of the job. One that the job does not wait for when it is left brings nobody down. */
+  function taken<T>(work: () => Promise<T>): Promise<T> {
+    const one = work();
+    one.catch(() => undefined);
+    return one;
+  }
+
   const job: Job<Record<string, unknown>> = {
     taskId: claimed.id,
     args: claimed.args as Record<string, unknown>,
@@ -178,43 +186,47 @@ export function startRun(
       const account = options.account ?? accountOf(claimed, provider);
       const bound = access.bind({ task: claimed, provider, account, scopes, signal: aborter.signal });
       const fetch = (url: string | URL, init?: RequestInit) =>
-        withAccess(
-          () => bound.fetch(url, init),
-          (refusal) => bound.want(refusal),
+        taken(() =>
+          withAccess(
+            () => bound.fetch(url, init),
+            (refusal) => bound.want(refusal),
+          ),
         );
       return {
         fetch,
         get: (url) => fetch(url),
         nextPage: bound.nextPage,
-        async json(url) {
-          const answer = await fetch(url);
-          if (!answer.ok) {
-            throw new Refusal('resource_refused', { facts: { provider, status: answer.status } });
-          }
-          return (await answer.json()) as Json;
-        },
+        json: (url) =>
+          taken(async () => {
+            const answer = await fetch(url);
+            if (!answer.ok) {
+              throw new Refusal('resource_refused', { facts: { provider, status: answer.status } });
+            }
+            return (await answer.json()) as Json;
+          }),
       };
     },
 
-    async save(next, written) {
-      step();
-      const known = access.scrub(claimed, next);
-      await held(() =>
-        ledger.saveCheckpoint({
-          ...claim,
-          leaseMs: settings.leaseMs,
-          checkpoint: known,
-          ...telling(),
-          ...(written === undefined
-            ? {}
-            : { records: { ...written, rows: access.scrub(claimed, written.rows) } }),
-        }),
-      );
-      checkpoint = known;
-      sleptBefore = 0;
-      sleeps = 0;
-      step();
-    },
+    save: (next, written) =>
+      taken(async () => {
+        step();
+        const known = access.scrub(claimed, next);
+        await held(() =>
+          ledger.saveCheckpoint({
+            ...claim,
+            leaseMs: settings.leaseMs,
+            checkpoint: known,
+            ...telling(),
+            ...(written === undefined
+              ? {}
+              : { records: { ...written, rows: access.scrub(claimed, written.rows) } }),
+          }),
+        );
+        checkpoint = known;
+        sleptBefore = 0;
+        sleeps = 0;
+        step();
+      }),
 
     progress(next) {
       progress = next;
@@ -222,49 +234,55 @@ export function startRun(
       if (nowMs() - told.atMs >= TELL_EVERY_MS && leave === undefined) void beat();
     },
 
-    async ask(name, schema, message) {
-      const answers = await job.askAll({ [name]: { schema, message } });
-      return answers[name] ?? {};
-    },
+    ask: (name, schema, message) =>
+      taken(async () => {
+        const answers = await job.askAll({ [name]: { schema, message } });
+        return answers[name] ?? {};
+      }),
 
-    async askAll(questions) {
-      step();
-      for (const [name, { schema }] of Object.entries(questions)) {
-        const problems = formProblems(schema);
-        if (problems.length > 0) throw new TypeError(`ask("${name}"): ${problems.join('; ')}`);
-      }
-      const answered = await ledger.readAnswers(claimed.id);
-      const contents: Record<string, FormContent> = {};
-      const wants: Want[] = [];
-      for (const [name, question] of Object.entries(questions)) {
-        const answer = answered.findLast((one) => one.name === name && one.outcome === 'answered');
-        if (answer?.content != null) contents[name] = answer.content;
-        else wants.push({ kind: 'form', name, ...access.scrub(claimed, question) });
-      }
-      if (wants.length > 0) go({ kind: 'stop', wants });
-      return contents;
-    },
+    askAll: (questions) =>
+      taken(async () => {
+        step();
+        for (const [name, { schema }] of Object.entries(questions)) {
+          const problems = formProblems(schema);
+          if (problems.length > 0) throw new TypeError(`ask("${name}"): ${problems.join('; ')}`);
+        }
+        const answered = await ledger.readAnswers(claimed.id);
+        const contents: Record<string, FormContent> = {};
+        const wants: Want[] = [];
+        for (const [name, question] of Object.entries(questions)) {
+          const answer = answered.findLast((one) => one.name === name && one.outcome === 'answered');
+          if (answer?.content != null) contents[name] = answer.content;
+          else wants.push({ kind: 'form', name, ...access.scrub(claimed, question) });
+        }
+        if (wants.length > 0) go({ kind: 'stop', wants });
+        return contents;
+      }),
 
-    async sleep(ms) {
-      step();
-      sleeps += 1;
-      // Short and long ones alike: a run that follows meets the same sleeps in the same order.
-      if (sleeps <= sleptBefore) return;
-      if (ms > settings.sitOutMs) go({ kind: 'park', delayMs: ms, why: 'timer', timers: sleeps });
-      await pause(ms, undefined, { signal: aborter.signal }).catch(() => undefined);
-      step();
-    },
+    sleep: (ms) =>
+      taken(async () => {
+        step();
+        sleeps += 1;
+        // Short and long ones alike: a run that follows meets the same sleeps in the same order.
+        if (sleeps <= sleptBefore) return;
+        if (ms > settings.sitOutMs) go({ kind: 'park', delayMs: ms, why: 'timer', timers: sleeps });
+        await pause(ms, undefined, { signal: aborter.signal }).catch(() => undefined);
+        step();
+      }),
 
-    async spawn(command, args, options = {}) {
-      step();
-      const result = await runChild(command, args, {
-        ...options,
-        signal: aborter.signal,
-        killAfterMs: settings.killAfterMs,
-      });
-      step();
-      return result;
-    },
+    spawn: (command, args, options = {}) =>
+      taken(async () => {
+        step();
+        const child = runChild(command, args, {
+          ...options,
+          signal: aborter.signal,
+          killAfterMs: settings.killAfterMs,
+        });
+        children.add(child);
+        const result = await child.finally(() => children.delete(child));
+        step();
+        return result;
+      }),
   };
 
   async function work(): Promise<void> {
@@ -275,12 +293,20 @@ export function startRun(
       const wants = await access.preflight(claimed, definition);
       if (wants.length > 0) go({ kind: 'stop', wants });
       step();
-      const result = await definition.run(job);
+      const outcome = asOutcome(await definition.run(job));
       step();
-      await finish(asOutcome(result));
+      await endSteps();
+      await finish(outcome);
     } catch (error) {
+      await endSteps();
       await end(error);
     }
+  }
+
+  /** What the job began and did not wait for ends before anybody sees that the task is left. */
+  async function endSteps(): Promise<void> {
+    if (!aborter.signal.aborted) aborter.abort(new Unwind(leave ?? { kind: 'lost' }));
+    await Promise.allSettled(children);
   }
 
   function asOutcome(result: ToolResult): Outcome {

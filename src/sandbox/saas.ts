@@ -4,7 +4,7 @@
  * the whole grant. What goes wrong with tokens in real life is a function call here, never an HTTP
  * endpoint.
  */
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from 'oidc-provider';
 import { secret, type Secret } from '../secret.ts';
@@ -34,6 +34,8 @@ export interface TokenCall {
   readonly grantType: string;
   /** `ok`, or the error code of the answer (RFC 6749, section 5.2). */
   readonly outcome: string;
+  /** Tells the code or refresh token that was redeemed apart from others, without showing it. */
+  readonly spent: string;
   readonly atMs: number;
 }
 
@@ -103,9 +105,16 @@ export async function openSaas(options: SaasOptions): Promise<Saas> {
   };
 
   function logToken(context: Context, outcome: string): void {
-    const grantType = context.oidc.params?.['grant_type'];
+    const { grant_type: grantType, code, refresh_token: refreshToken } = context.oidc.params ?? {};
+    const redeemed = typeof code === 'string' ? code : typeof refreshToken === 'string' ? refreshToken : '';
+    const spent = createHash('sha256').update(redeemed).digest('base64url').slice(0, 12);
     if (outcome === 'ok' && grantType === 'authorization_code') narrowed.clear();
-    tokenCalls.push({ grantType: typeof grantType === 'string' ? grantType : '', outcome, atMs: Date.now() });
+    tokenCalls.push({
+      grantType: typeof grantType === 'string' ? grantType : '',
+      outcome,
+      spent,
+      atMs: Date.now(),
+    });
   }
 
   const server = await openAuthorizationServer({

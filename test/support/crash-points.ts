@@ -40,10 +40,35 @@ export interface CrashPoint {
   readonly turn: number;
 }
 
+/** Writes that mean something else the next time: the seal of a refresh, the second sign-in, a cancel. */
+const LATER: readonly (readonly [WriteName, number])[] = [
+  ['create', 2],
+  ['claim', 2],
+  ['claim', 3],
+  ['checkpoint', 4],
+  ['record', 9],
+  ['stop', 2],
+  ['ask', 2],
+  ['attempt', 2],
+  ['take', 2],
+  ['exchanged', 2],
+  ['seal', 2],
+  ['seal', 3],
+  ['swing', 2],
+  ['swing', 3],
+  ['resume', 2],
+  ['intent', 2],
+  ['orphan', 2],
+  ['finish', 2],
+];
+
 /** Every write, on both sides of its commit. */
-export const CRASH_POINTS: readonly CrashPoint[] = (Object.keys(WRITES) as WriteName[]).flatMap((write) => [
-  { write, side: 'before', turn: 1 },
-  { write, side: 'after', turn: 1 },
+export const CRASH_POINTS: readonly CrashPoint[] = [
+  ...(Object.keys(WRITES) as WriteName[]).map((write) => [write, 1] as const),
+  ...LATER,
+].flatMap(([write, turn]) => [
+  { write, side: 'before', turn },
+  { write, side: 'after', turn },
 ]);
 
 /** An engine that ends this process, as a power cut does, at a point. */

@@ -63,6 +63,8 @@ export function startRun(
   const aborter = new AbortController();
   let trustedUntil = trustedUntilMs(claimedAtMs, settings.leaseMs);
   let leave: Leave | undefined;
+  // Whether the job has met its leave.
+  let met = false;
   let lostAtMs: number | undefined;
   let checkpoint: Json = claimed.checkpoint;
   // Sleeps since the checkpoint: so many were over when the task was parked, and so many this run has met.
@@ -74,12 +76,16 @@ export function startRun(
 
   function go(why: Leave): never {
     leave ??= why;
+    met = true;
     throw new Unwind(leave);
   }
 
   /** Every step of a job passes here: a job that has to leave gets no further. */
   function step(): void {
-    if (leave !== undefined) throw new Unwind(leave);
+    if (leave !== undefined) {
+      met = true;
+      throw new Unwind(leave);
+    }
     if (nowMs() >= trustedUntil) {
       lose();
       throw new Unwind({ kind: 'lost' });
@@ -143,7 +149,7 @@ export function startRun(
         step();
         return answer;
       } catch (error) {
-        if (leave !== undefined) throw new Unwind(leave);
+        step();
         if (isRefusal(error, 'connection_needs_sign_in', 'insufficient_scope')) {
           go({ kind: 'stop', wants: [want(error)] });
         }
@@ -294,6 +300,8 @@ export function startRun(
       if (wants.length > 0) go({ kind: 'stop', wants });
       step();
       const outcome = asOutcome(await definition.run(job));
+      // Told to leave at the next step, it ended without meeting one: its result counts.
+      if (leave?.kind === 'park' && !met && !aborter.signal.aborted) leave = undefined;
       step();
       await endSteps();
       await finish(outcome);

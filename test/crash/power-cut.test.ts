@@ -10,6 +10,7 @@ import { openPerson } from '../../src/sandbox/person.ts';
 import { recordIds } from '../../src/sandbox/records.ts';
 import { openSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 import { brokenLink, type AuditRow } from '../../src/store/audit.ts';
+import { MOST_STRIKES } from '../../src/store/sweep.ts';
 import { generateKey } from '../../src/vault/keyring.ts';
 import { worldConfig } from '../../src/world.ts';
 import type { CrashChildOrder } from '../support/crash-child.ts';
@@ -311,6 +312,22 @@ describe('a server whose power is cut', () => {
     long ? 3_600_000 : 90_000,
   );
 });
+
+test('a job that kills its server each time is given up, and the server lives on', async () => {
+  const mortal = await openMortal(null);
+  const host = await connect(mortal);
+  ending.push(() => host.close().catch(() => undefined));
+  const task = await insist(mortal, 'starting', () => host.start('deadly', {}, 'the-deadly'));
+  const done = await finish(mortal, host, task.taskId);
+  expect(done).toMatchObject({
+    status: 'failed',
+    statusMessage: expect.stringContaining('too often') as string,
+  });
+  expect(mortal.deaths()).toBe(MOST_STRIKES);
+  const good = await host.start('import_records');
+  expect((await finish(mortal, host, good.taskId)).status).toBe('completed');
+  expect(mortal.deaths()).toBe(MOST_STRIKES);
+}, 60_000);
 
 test('a server that freezes past its lease and thaws touches nothing: another has taken over', async () => {
   const mortal = await openMortal(null);

@@ -124,6 +124,22 @@ describe('a stop of the server', () => {
     expect(runs).toBe(0);
   });
 
+  test('takes a result that comes while it waits: the work is not done again', async () => {
+    let runs = 0;
+    const tool = job('nearly_done', async () => {
+      runs += 1;
+      await pause(150);
+      return text(`run ${runs}`);
+    });
+    rig = await openEngineRig([tool]);
+    const task = await rig.start(tool);
+    while (runs === 0) await pause(5);
+    await rig.world.restart();
+    const done = await rig.until(task.taskId, 'completed');
+    expect(done.outcome).toMatchObject({ result: { content: [{ text: 'run 1' }] } });
+    expect(runs).toBe(1);
+  });
+
   test('does not wait for ever for a job that ignores its signal: the task is handed back', async () => {
     let begun = 0;
     const tool = job('deaf', async () => {

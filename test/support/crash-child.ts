@@ -1,6 +1,7 @@
 /** A Keyturn in a process of its own, that a test may end at any instant. Told by its parent what to be. */
 import { openKeyturn } from '../../src/app.ts';
 import { readConfig, type ConfigInput } from '../../src/config.ts';
+import { defineJob, text } from '../../src/engine/define.ts';
 import { importRecords } from '../../src/world.ts';
 import { cutPower, type CrashPoint } from './crash-points.ts';
 
@@ -12,10 +13,20 @@ export interface CrashChildOrder {
   readonly point: CrashPoint | null;
 }
 
+/** A job that ends the process that runs it. */
+const deadly = defineJob({
+  name: 'deadly',
+  description: 'Ends its server',
+  run: () => {
+    process.kill(process.pid, 'SIGKILL');
+    return Promise.resolve(text('never'));
+  },
+});
+
 process.once('message', (message) => {
   void (async () => {
     const { config, env, recordsUrl, point } = message as CrashChildOrder;
-    const keyturn = await openKeyturn(readConfig({ ...config, tools: [importRecords(recordsUrl)] }), {
+    const keyturn = await openKeyturn(readConfig({ ...config, tools: [importRecords(recordsUrl), deadly] }), {
       env,
       ...(point === null ? {} : { wrapStore: (engine) => cutPower(engine, point) }),
     });

@@ -38,13 +38,16 @@ if (command === undefined) {
   try {
     process.exitCode = await (await command.run())(args);
   } catch (error) {
-    // A refusal is for the operator to read; anything else is a bug and shows where it happened.
-    const words = isRefusal(error)
-      ? error.message
+    // What an operator can mend is told in a line; anything else is a bug and shows where it happened.
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const mistake = code.startsWith('ERR_PARSE_ARGS');
+    const told = isRefusal(error) || mistake || code === 'EADDRINUSE' || code === 'EACCES';
+    const words = told
+      ? (error as Error).message
       : error instanceof Error
         ? (error.stack ?? error.message)
         : 'failed';
     process.stderr.write(`keyturn ${name}: ${words}\n`);
-    process.exitCode = 1;
+    process.exitCode = mistake ? 2 : 1;
   }
 }

@@ -6,7 +6,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { AddressInfo } from 'node:net';
 import type { DestinationStream } from 'pino';
 import { openKeyturn, type Keyturn, type KeyturnOptions } from './app.ts';
 import { readConfig, type ConfigInput } from './config.ts';
@@ -70,16 +69,24 @@ export function importRecords(recordsUrl: string): AnyTool {
   });
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => {
-    server.close(resolve);
-  });
-  return port;
+/**
+ * A free port below those that systems give to outgoing connections: one of those could take it between a stop and the
+ * start that follows.
+ */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const server = createServer();
+    const free = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!free) continue;
+    await new Promise((resolve) => {
+      server.close(resolve);
+    });
+    return port;
+  }
 }
 
 /** Configuration of a Keyturn in a sandbox, and the environment that holds its secrets. */

@@ -12,7 +12,7 @@ export async function loadConfig(path: string | undefined): Promise<Config> {
   const file = path ?? NAMES.find((name) => existsSync(name));
   if (file === undefined || !existsSync(file)) {
     throw new Refusal('configuration_invalid', {
-      message: `no configuration: ${path ?? NAMES.join(', ')} is not here; see "Configuration" in the README`,
+      message: `no configuration: ${path ?? NAMES.join(', ')} is not here; see "Use it" in the README`,
     });
   }
   if (file.endsWith('.json')) {

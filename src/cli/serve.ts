@@ -52,9 +52,12 @@ export async function serve(args: string[]): Promise<number> {
   const stop = asked();
   if (values.sandbox) {
     const port = Number(values.port ?? process.env['PORT'] ?? '3000');
+    if (!Number.isInteger(port) || port < 1 || port > 65_533) {
+      process.stderr.write('keyturn serve: --port (or PORT) must be a number from 1 to 65533\n');
+      return 2;
+    }
     const world = await openWorld({
       port,
-      folder: '.keyturn/sandbox',
       ports: { issuer: port + 1, saas: port + 2 },
     });
     say(`Keyturn with its sandbox: ${world.publicUrl}`);

@@ -1,6 +1,5 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +11,7 @@ import { openSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts';
 import { brokenLink, type AuditRow } from '../../src/store/audit.ts';
 import { MOST_STRIKES } from '../../src/store/sweep.ts';
 import { generateKey } from '../../src/vault/keyring.ts';
-import { worldConfig } from '../../src/world.ts';
+import { freePort, worldConfig } from '../../src/world.ts';
 import type { CrashChildOrder } from '../support/crash-child.ts';
 import { CRASH_POINTS, type CrashPoint } from '../support/crash-points.ts';
 
@@ -27,18 +26,6 @@ async function endAll(): Promise<void> {
 }
 
 afterEach(endAll);
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => {
-    server.listen(0, '127.0.0.1', done);
-  });
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => {
-    server.close(done);
-  });
-  return port;
-}
 
 /** A server that is started again whenever it has died. */
 interface Mortal {

@@ -29,6 +29,11 @@ function summary(config: Config): void {
   say();
 }
 
+/** Everything is stored and handed back: a job that does not listen to its end keeps the process for a moment more. */
+function leave(): void {
+  setTimeout(() => process.exit(), 500).unref();
+}
+
 /** Resolves at the first SIGTERM or SIGINT. */
 function asked(): Promise<void> {
   return new Promise((resolve) => {
@@ -98,6 +103,7 @@ export async function serve(args: string[]): Promise<number> {
     await Promise.race([stop, pipe.closed]);
     await pipe.close();
     await keyturn.stop();
+    leave();
     return 0;
   }
   summary(config);
@@ -105,6 +111,7 @@ export async function serve(args: string[]): Promise<number> {
   await stop;
   keyturn.log.info('server.stopping');
   await keyturn.stop();
+  leave();
   return 0;
 }
 

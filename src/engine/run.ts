@@ -65,6 +65,8 @@ export function startRun(
   let leave: Leave | undefined;
   // Whether the job has met its leave.
   let met = false;
+  // The work is over and its last write is on its way: that the term ends by it is no loss.
+  let closing = false;
   let lostAtMs: number | undefined;
   let checkpoint: Json = claimed.checkpoint;
   // Sleeps since the checkpoint: so many were over when the task was parked, and so many this run has met.
@@ -93,7 +95,7 @@ export function startRun(
   }
 
   function lose(): void {
-    if (leave?.kind === 'lost') return;
+    if (leave?.kind === 'lost' || closing) return;
     // What was about to happen under this term cannot happen any more.
     leave = { kind: 'lost' };
     lostAtMs ??= nowMs();
@@ -330,15 +332,31 @@ export function startRun(
     if (told.pending) await beat();
   }
 
+  /** The write by which this run gives its term up itself. */
+  async function close<T>(write: () => Promise<T>, lost: (written: T) => boolean): Promise<T> {
+    closing = true;
+    try {
+      const written = await write();
+      if (lost(written)) {
+        closing = false;
+        lose();
+      }
+      return written;
+    } catch (error) {
+      closing = false;
+      throw error;
+    }
+  }
+
   async function finish(outcome: Outcome): Promise<void> {
     await tellLast();
     const statusMessage =
       outcome.kind === 'result' ? `${definition.title ?? definition.name}: done.` : outcome.message;
-    const { won } = await ledger.finishTask({ ...claim, outcome, statusMessage });
-    if (!won) {
-      lose();
-      return;
-    }
+    const { won } = await close(
+      () => ledger.finishTask({ ...claim, outcome, statusMessage }),
+      (written) => !written.won,
+    );
+    if (!won) return;
     meter.count('task_ended', {
       status: outcome.kind === 'result' ? 'completed' : 'failed',
       reason: outcome.kind === 'result' ? 'none' : outcome.reason,
@@ -358,11 +376,15 @@ export function startRun(
           }
         }
         await tellLast();
-        await ledger.parkTask({
-          ...claim,
-          ...why,
-          ...(why.why === 'trouble' ? { statusMessage: WAITS_OUT } : {}),
-        });
+        await close(
+          () =>
+            ledger.parkTask({
+              ...claim,
+              ...why,
+              ...(why.why === 'trouble' ? { statusMessage: WAITS_OUT } : {}),
+            }),
+          (written) => !written.won,
+        );
         return undefined;
       }
       case 'lost':
@@ -377,12 +399,16 @@ export function startRun(
     if (refused !== undefined) return finish(refused);
     const needs = await asking.write(definition, wants);
     await tellLast();
-    const stopped = await ledger.stopTask({
-      ...claim,
-      needs,
-      waitMs: definition.waitMs ?? settings.waitMs,
-      statusMessage: asking.statusMessage(wants),
-    });
+    const stopped = await close(
+      () =>
+        ledger.stopTask({
+          ...claim,
+          needs,
+          waitMs: definition.waitMs ?? settings.waitMs,
+          statusMessage: asking.statusMessage(wants),
+        }),
+      (written) => written.kind === 'lost',
+    );
     if (stopped.kind === 'stopped') {
       for (const want of wants) meter.count('task_stopped', { kind: want.kind });
       log.info('task.stopped', { taskId: claim.taskId, asked: stopped.asked.map((one) => one.name) });

@@ -210,3 +210,38 @@ test('all methods agree about a wait that ran out, before and after the sweep', 
   await rig.world.keyturn.engine.sweepNow();
   expect(await look()).toEqual(before);
 });
+
+test('only work whose term was lost is told as torn down', async () => {
+  const lines: string[] = [];
+  let begun = 0;
+  const ends = job('ends', async (one) => {
+    await one.save({ n: 1 });
+    return text('x');
+  });
+  const asks = job('asks', async (one) => {
+    await one.ask('go', FORM, 'How many?');
+    return text('x');
+  });
+  const cancelled = job('cancelled', async (one) => {
+    begun += 1;
+    await pause(20_000, undefined, { signal: one.signal }).catch(() => undefined);
+    return text('x');
+  });
+  rig = await openEngineRig([ends, asks, cancelled], {
+    logStream: { write: (line: string) => void lines.push(line) },
+    config: { log: { level: 'info' } },
+  });
+  const opened = rig;
+  const many = Array.from({ length: 20 }, (_, n) => n);
+  const ended = await Promise.all(many.map((n) => opened.start(ends, { args: { n } })));
+  const asking = await Promise.all(many.map((n) => opened.start(asks, { args: { n } })));
+  for (const task of ended) await rig.until(task.taskId, 'completed');
+  for (const task of asking) await rig.until(task.taskId, 'input_required');
+  const lost = await rig.start(cancelled);
+  while (begun === 0) await pause(5);
+  await rig.world.keyturn.engine.tasks.cancel(rig.caller(), lost.taskId);
+  while (rig.world.keyturn.engine.running() > 0) await pause(5);
+  const torn = lines.filter((line) => line.includes('torn down'));
+  expect(torn).toHaveLength(1);
+  expect(torn[0]).toContain(lost.taskId);
+});

@@ -63,7 +63,8 @@ export interface TaskCall {
   readonly declared: Declared;
   /** Requested lifetime; the engine never goes below what a wait needs nor above its own maximum. */
   readonly ttlMs?: number;
-  readonly interaction?: Interaction;
+  /** A call may forbid what its job allows, never the other way round. */
+  readonly interaction?: Interaction | undefined;
   readonly idempotency?: IdempotencyKey;
   /** W3C traceparent. */
   readonly trace?: string;
@@ -261,7 +262,7 @@ export function openTasks(options: {
           args: call.args,
           ttlMs: Math.min(Math.max(wanted, 60_000), settings.maxTtlMs),
           modes: call.declared.modes,
-          interaction: call.interaction ?? call.job.interaction ?? 'interactive',
+          interaction: call.job.interaction === 'never' ? 'never' : (call.interaction ?? 'interactive'),
           onCancel: call.job.onCancel ?? 'cancel',
           hostLeaseMs: call.job.hostLeaseMs ?? null,
           trace: call.trace ?? null,

@@ -268,6 +268,22 @@ describe('people who are not there', () => {
     expect(failed.outcome).toMatchObject({ code: 4017, reason: 'interaction_forbidden' });
   });
 
+  test('a call may forbid what its job allows, and not allow what its job forbids', async () => {
+    const asks = job('asks', () => Promise.resolve(text('x')), needs);
+    const never = job('never_asks', () => Promise.resolve(text('x')), { ...needs, interaction: 'never' });
+    await open([asks, never]);
+    for (const task of [
+      await start(asks, { interaction: 'never' }),
+      await start(never, { interaction: 'interactive' }),
+    ]) {
+      const failed = await until(task.taskId, 'failed');
+      expect(failed.outcome).toMatchObject({
+        reason: 'interaction_forbidden',
+        facts: { needs: ['paperboat'] },
+      });
+    }
+  });
+
   test('a client that shows no links gets its task ended with advice, and no link is made', async () => {
     const tool = job('needs_link', () => Promise.resolve(text('x')), needs);
     await open([tool]);

@@ -61,6 +61,23 @@ test('a job that ends in time answers its call', async () => {
   expect(await answer).toMatchObject({ content: [{ text: 'read 3' }] });
 });
 
+test('a call says by itself that nobody watches it; another value is refused by name', async () => {
+  const alice = await peer('alice-token');
+  const unwatched = (interaction: string) =>
+    alice.client.callTool(
+      { name: 'ingest', arguments: { source: interaction }, _meta: { 'keyturn/interaction': interaction } },
+      CallToolResultSchema,
+    );
+  const answer = unwatched('never');
+  const running = await server.claim();
+  expect(running.interaction).toBe('never');
+  await server.finish(running, { content: [{ type: 'text', text: 'x' }] });
+  await answer;
+  const error = await errorOf(unwatched('sometimes'));
+  expect(error.code).toBe(-32602);
+  expect(error.message).toContain('_meta["keyturn/interaction"]');
+});
+
 describe('a call that needs a sign-in', () => {
   async function refusedCall(alice: Peer) {
     const answer = errorOf(call(alice));

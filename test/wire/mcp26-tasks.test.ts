@@ -221,6 +221,25 @@ test('a client that can show no forms gets an ended task instead of an endless w
   });
 });
 
+test('a call that nobody watches ends at once when it needs a person; another value is refused by name', async () => {
+  const ask = (interaction: string) =>
+    rpc(rig, {
+      method: 'tools/call',
+      params: { name: 'confirm', arguments: { file: 'c.txt' } },
+      capabilities: CAPABLE,
+      meta: { 'keyturn/interaction': interaction },
+    });
+  const { body } = await ask('never');
+  await until(body.result.taskId as string, 'failed');
+  expect((await get(body.result.taskId as string)).body.result).toMatchObject({
+    error: { code: 4017, data: { reason: 'interaction_forbidden', needs: ['sure'] } },
+  });
+  expect((await ask('sometimes')).body.error).toMatchObject({
+    code: -32602,
+    message: expect.stringContaining('_meta["keyturn/interaction"]'),
+  });
+});
+
 test('the trace of a call goes with its task; a malformed one does not', async () => {
   const trace = '00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01';
   for (const [traceparent, kept] of [

@@ -4,6 +4,7 @@
  */
 import type { JobDefinition } from '../../engine/define.ts';
 import type { Json } from '../../store/records.ts';
+import { readInteraction } from '../interaction.ts';
 import { progressTokenOf, type Call } from './call.ts';
 import { namedKey } from './idempotency.ts';
 import type { LegacyParts } from './parts.ts';
@@ -28,6 +29,7 @@ export async function createTask(
     job,
     args,
     declared: { tasks: true, modes: client.modes, clientName: client.name },
+    interaction: readInteraction(call.meta),
     ...(typeof ttl === 'number' && Number.isFinite(ttl) && ttl >= 0 ? { ttlMs: Math.floor(ttl) } : {}),
     ...(key === undefined ? {} : { idempotency: key }),
   });

@@ -11,6 +11,7 @@ import { urlElicitation } from './ask-stream.ts';
 import type { Call } from './call.ts';
 import { companionsListed } from './companion.ts';
 import { textLinkAllowed } from '../delivery.ts';
+import { readInteraction } from '../interaction.ts';
 import { hold } from './hold.ts';
 import { namedKey } from './idempotency.ts';
 import { noteDelivery } from './note-delivery.ts';
@@ -32,6 +33,7 @@ export async function plainCall(
     job,
     args,
     declared: { tasks: false, modes: client.modes, clientName: client.name },
+    interaction: readInteraction(call.meta),
     idempotency: namedKey(call) ?? implicitKey(args),
   });
   return await heldAnswer(parts, state, call, task.taskId, `Call ${job.name} again with the same arguments`);

@@ -20,6 +20,7 @@ import { explicitKey, implicitKey, LONGEST_KEY, type IdempotencyKey } from '../.
 import { readArguments, type Catalogue } from '../catalogue.ts';
 import { linkLines } from '../delivery.ts';
 import { INTERNAL_ERROR, type JsonObject, type WireError } from '../json-rpc.ts';
+import { readInteraction } from '../interaction.ts';
 import { paramHeaderProblem } from '../param-headers.ts';
 import { outcomeError } from '../wire-error.ts';
 import { askFirst, type Asked } from './ask-first.ts';
@@ -162,11 +163,13 @@ async function start(call: ReadCall, job: JobDefinition, args: Json): Promise<Ca
   const { tasks } = call.parts;
   const named = readKey(call);
   const withHandle = envelope.declared.tasks;
+  const interaction = readInteraction(envelope.meta);
   const idempotency = named ?? (withHandle ? undefined : implicitKey(args));
   const { created, task } = await tasks.start(caller, {
     job,
     args,
     declared: envelope.declared,
+    interaction,
     ...(idempotency === undefined ? {} : { idempotency }),
     ...(envelope.trace === undefined ? {} : { trace: envelope.trace }),
   });

@@ -42,7 +42,11 @@ const checkpointSchema = z.strictObject({
   pages: z.int(),
   records: z.int(),
   segments: z.array(segmentSchema).default([]),
+  restarts: z.int().default(0),
 });
+
+/** A source whose cursors die each time is not read in circles. */
+const MOST_RESTARTS = 3;
 
 /** What the job answers with. */
 export interface IngestResult {
@@ -104,7 +108,7 @@ export function definePagedIngest(source: PagedSource): JobDefinition {
     taskSupport: source.taskSupport ?? 'optional',
     async run(job) {
       const api = job.api(source.provider);
-      const start: Checkpoint = { next: source.url, pages: 0, records: 0, segments: [] };
+      const start: Checkpoint = { next: source.url, pages: 0, records: 0, segments: [], restarts: 0 };
       let at: Checkpoint = checkpointSchema.safeParse(job.checkpoint).data ?? start;
       const file =
         source.sink?.kind === 'ndjson'
@@ -118,9 +122,10 @@ export function definePagedIngest(source: PagedSource): JobDefinition {
       for (let next: string | undefined = at.next; next !== undefined && next !== ''; next = at.next) {
         const answer = await api.get(next);
         // A cursor that died while the task waited: start over. Records are known by their ids, so none is doubled.
-        if ((answer.status === 400 || answer.status === 410) && next !== source.url) {
+        const died = (answer.status === 400 || answer.status === 410) && next !== source.url;
+        if (died && at.restarts < MOST_RESTARTS) {
           await answer.body?.cancel();
-          at = { ...start, segments: at.segments };
+          at = { ...start, segments: at.segments, restarts: at.restarts + 1 };
           await job.save({ ...at });
           continue;
         }
@@ -134,7 +139,7 @@ export function definePagedIngest(source: PagedSource): JobDefinition {
         const after = nextOf(source, answer, page, next, () => api.nextPage(answer, page));
         // On disk before the checkpoint says so: what no checkpoint names was never written.
         const segments = file === undefined ? at.segments : await file.append(rows, at.segments);
-        at = { next: after ?? '', pages: at.pages + 1, records: at.records + rows.length, segments };
+        at = { ...at, next: after ?? '', pages: at.pages + 1, records: at.records + rows.length, segments };
         const total = read.total(page);
         job.progress({
           done: at.records,

@@ -32,14 +32,15 @@ export function recordIds(): readonly string[] {
  * One page.
  *
  * @param cursor `next` of the page before; null for the first page
- * @returns undefined for a cursor that was never handed out.
+ * @param age how many times all cursors have died
+ * @returns undefined for a cursor that was never handed out, or has died.
  */
-export function recordPage(cursor: string | null, limit: number): RecordPage | undefined {
-  const from = cursor === null ? 0 : positionOf(cursor);
+export function recordPage(cursor: string | null, limit: number, age: number): RecordPage | undefined {
+  const from = cursor === null ? 0 : positionOf(cursor, age);
   if (from === undefined) return undefined;
   const until = Math.min(from + limit, RECORD_COUNT);
   const records = Array.from({ length: until - from }, (_, index) => recordAt(from + index));
-  return { records, next: until < RECORD_COUNT ? cursorAt(until) : null };
+  return { records, next: until < RECORD_COUNT ? cursorAt(until, age) : null };
 }
 
 function recordAt(index: number): PaperboatRecord {
@@ -52,11 +53,12 @@ function recordAt(index: number): PaperboatRecord {
   };
 }
 
-function cursorAt(position: number): string {
-  return Buffer.from(`after:${position}`).toString('base64url');
+function cursorAt(position: number, age: number): string {
+  return Buffer.from(`after:${position}.${age}`).toString('base64url');
 }
 
-function positionOf(cursor: string): number | undefined {
-  const position = Number(/^after:(\d{1,4})$/.exec(Buffer.from(cursor, 'base64url').toString('utf8'))?.[1]);
-  return position > 0 && position < RECORD_COUNT && cursorAt(position) === cursor ? position : undefined;
+function positionOf(cursor: string, age: number): number | undefined {
+  const text = Buffer.from(cursor, 'base64url').toString('utf8');
+  const position = Number(/^after:(\d{1,4})\.\d+$/.exec(text)?.[1]);
+  return position > 0 && position < RECORD_COUNT && cursorAt(position, age) === cursor ? position : undefined;
 }

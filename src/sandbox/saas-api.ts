@@ -30,6 +30,8 @@ export interface ApiParts {
   readonly takeFault: () => ApiFault | undefined;
   /** Whether the tokens of a grant have lost their permissions. */
   readonly isNarrowed: (grantId: string | undefined) => boolean;
+  /** How many times all cursors have died. */
+  readonly cursorAge: () => number;
   /** Called when a page of records is about to be sent. */
   readonly onPage: () => void;
 }
@@ -66,7 +68,7 @@ const FAULTS: Record<Exclude<ApiFault, 'api-dropped'>, Answer> = {
 };
 
 async function answerOf(
-  { provider, accounts, onPage, isNarrowed }: ApiParts,
+  { provider, accounts, onPage, isNarrowed, cursorAge }: ApiParts,
   request: IncomingMessage,
 ): Promise<Answer> {
   const url = new URL(request.url ?? '/', 'http://api');
@@ -109,7 +111,7 @@ async function answerOf(
       body: { error: 'invalid_limit', message: `limit: a whole number from 1 to ${PAGE_SIZE}` },
     };
   }
-  const page = recordPage(url.searchParams.get('cursor'), limit);
+  const page = recordPage(url.searchParams.get('cursor'), limit, cursorAge());
   if (page === undefined)
     return { status: 400, body: { error: 'invalid_cursor', message: 'cursor: unknown' } };
   onPage();

@@ -62,6 +62,8 @@ export interface Saas {
   revokeGrants(accountId: string): number;
   /** Every grant of an account has lost its permissions; a new consent gives them back. Returns how many. */
   narrowGrants(accountId: string): number;
+  /** Every cursor of the records is dead from now on. */
+  expireCursors(): void;
   /**
    * Runs an action once, when `n` more pages of records have been read and before the last of them is sent.
    */
@@ -81,6 +83,7 @@ export async function openSaas(options: SaasOptions): Promise<Saas> {
   const faults: Fault[] = [];
   const narrowed = new Set<string>();
   let revocationCalls = 0;
+  let cursorAge = 0;
   let watches: { left: number; readonly action: () => void }[] = [];
 
   function take<F extends Fault>(...kinds: readonly F[]): F | undefined {
@@ -101,6 +104,7 @@ export async function openSaas(options: SaasOptions): Promise<Saas> {
     log: (call) => void apiCalls.push(call),
     takeFault: () => take('api-unavailable', 'api-rate-limited', 'api-dropped'),
     onPage,
+    cursorAge: () => cursorAge,
     isNarrowed: (grantId) => narrowed.has(grantId ?? ''),
   };
 
@@ -179,6 +183,7 @@ export async function openSaas(options: SaasOptions): Promise<Saas> {
       grants.forEach((id) => narrowed.add(id));
       return grants.length;
     },
+    expireCursors: () => void (cursorAge += 1),
     afterPages(n, action) {
       if (!Number.isInteger(n) || n < 1) throw new TypeError('afterPages: n is a whole number from 1 on');
       watches.push({ left: n, action });

@@ -9,6 +9,7 @@ import { defineGithubIssuesIngest } from '../../src/ingest/github-issues.ts';
 import { definePagedIngest } from '../../src/ingest/paged-source.ts';
 import { nextPage } from '../../src/provider/pagination.ts';
 import { issueIds } from '../../src/sandbox/github-issues.ts';
+import { recordIds } from '../../src/sandbox/records.ts';
 import { openPerson } from '../../src/sandbox/person.ts';
 import { openWorld, type World } from '../../src/world.ts';
 
@@ -86,6 +87,26 @@ const github = (
     ...more,
   });
 
+const importing = (url: string, more: Partial<Parameters<typeof definePagedIngest>[0]> = {}): JobDefinition =>
+  definePagedIngest({
+    name: 'import_boats',
+    description: 'Boats.',
+    provider: 'paperboat',
+    scopes: ['records:read'],
+    url,
+    collection: 'boats',
+    recordsOf: (page) =>
+      (page as { records: { id: string }[] }).records.map((body) => ({ id: body.id, body })),
+    nextOf: (page, at) => {
+      const { next } = page as { next: string | null };
+      if (next === null) return undefined;
+      const after = new URL(at);
+      after.searchParams.set('cursor', next);
+      return after.href;
+    },
+    ...more,
+  });
+
 test('a thousand issues arrive once each over Link headers, with a token that expires and a grant that is revoked', async () => {
   const { sandbox } = await open();
   sandbox.saas.afterPages(3, () => void sandbox.saas.expireAccessTokens());
@@ -153,6 +174,52 @@ test("GitHub's recorded pages are read to their end by their own Link headers", 
   const { task } = await run(job);
   expect(task.outcome).toMatchObject({ result: { structuredContent: { records: 13, pages: 5 } } });
   expect(await keptIds('recorded')).toHaveLength(13);
+});
+
+test.each([{ kind: 'table' } as const, { kind: 'ndjson' } as const])(
+  'a cursor that died while a person was away starts the reading over, and no record is lost or doubled ($kind)',
+  async ({ kind }) => {
+    let job: JobDefinition | undefined;
+    const { sandbox } = await open((api) => {
+      const sink = kind === 'table' ? { kind } : { kind, folder };
+      job = importing(`${api}/records`, { sink });
+      return [job];
+    });
+    if (job === undefined) throw new Error('no job');
+    sandbox.saas.afterPages(4, () => {
+      sandbox.saas.expireAccessTokens();
+      sandbox.saas.revokeGrants('alice@paperboat');
+      sandbox.saas.expireCursors();
+    });
+    const { task, asked } = await run(job);
+    expect(asked).toBe(2);
+    expect(task.outcome).toMatchObject({ result: { structuredContent: { records: 1_000, pages: 10 } } });
+    const { file } = (task.outcome as unknown as { result: { structuredContent: { file?: string } } }).result
+      .structuredContent;
+    const ids =
+      file === undefined
+        ? await keptIds('boats')
+        : readFileSync(file, 'utf8')
+            .trim()
+            .split('\n')
+            .map((line) => (JSON.parse(line) as { id: string }).id)
+            .toSorted();
+    expect(ids).toEqual(recordIds());
+  },
+);
+
+test('a source whose cursors die each time ends as refused, and is not read in circles', async () => {
+  let job: JobDefinition | undefined;
+  const { sandbox } = await open((api) => {
+    job = importing(`${api}/records`);
+    return [job];
+  });
+  if (job === undefined) throw new Error('no job');
+  for (let n = 1; n < 20; n += 1) sandbox.saas.afterPages(n, () => sandbox.saas.expireCursors());
+  const { task } = await run(job);
+  expect(task.outcome).toMatchObject({ reason: 'resource_refused', facts: { status: 400 } });
+  // The first reading and three more, two requests each.
+  expect(sandbox.saas.apiCalls.filter(({ path }) => path.startsWith('/api/records'))).toHaveLength(8);
 });
 
 test('pages and offsets are counted up until a page comes short', async () => {

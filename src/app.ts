@@ -78,7 +78,11 @@ export interface KeyturnOptions {
 
 /** Fastify options that every Keyturn wants. Addresses of trusted proxies serve rate limits only (R29). */
 function fastify(config: Config): FastifyInstance {
+  const prefix = new URL(config.publicUrl).pathname.replace(/\/$/, '');
   return Fastify({
+    // A proxy may keep the path prefix of the public URL or take it away: either way the same routes are found.
+    rewriteUrl: ({ url = '/' }) =>
+      prefix !== '' && url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : url,
     logger: false,
     trustProxy: config.trustedProxies.length === 0 ? false : config.trustedProxies,
     bodyLimit: 1_048_576,

@@ -193,6 +193,20 @@ function describe(issue: z.core.$ZodIssue): ConfigProblem[] {
   return [{ path, problem: issue.message }];
 }
 
+/** First segments of our routes: a prefix of the same name could not be told from them. */
+const OWN_PATHS = [
+  'callback',
+  'connect',
+  'connections',
+  'healthz',
+  'mcp',
+  'metrics',
+  'outcome',
+  'readyz',
+  'sign-in',
+  '.well-known',
+];
+
 /** Rules that look at more than one field. */
 function crossProblems(config: Config): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
@@ -211,6 +225,13 @@ function crossProblems(config: Config): ConfigProblem[] {
       }
     }
   });
+  const [, first = ''] = new URL(config.publicUrl).pathname.split('/');
+  if (OWN_PATHS.includes(first)) {
+    problems.push({
+      path: 'publicUrl',
+      problem: `"/${first}" is a path of Keyturn's own; take another prefix, or better an origin`,
+    });
+  }
   if (config.maxTtlMs < config.defaultTtlMs) {
     problems.push({ path: 'maxTtlMs', problem: 'must not be less than defaultTtlMs' });
   }

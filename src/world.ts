@@ -20,6 +20,8 @@ import { generateKey } from './vault/keyring.ts';
 export interface WorldOptions {
   /** Port of Keyturn; a free one by default. */
   readonly port?: number;
+  /** Where people and clients find it, when something stands in front; `http://localhost:<port>` by default. */
+  readonly publicUrl?: string;
   /** Folder of the ledger; a temporary one, removed at the end, by default. */
   readonly folder?: string;
   readonly logStream?: DestinationStream;
@@ -163,7 +165,7 @@ export function worldConfig(place: {
 /** Opens the world. */
 export async function openWorld(options: WorldOptions = {}): Promise<World> {
   const port = options.port ?? (await freePort());
-  const publicUrl = `http://localhost:${port}`;
+  const publicUrl = options.publicUrl ?? `http://localhost:${port}`;
   const mcpUrl = `${publicUrl}/mcp`;
   const own = options.folder === undefined;
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'keyturn-'));

@@ -4,6 +4,7 @@
  * finish works without. It goes nowhere but loopback.
  */
 import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import { cookieJar, type CookieJar } from './cookie-jar.ts';
 import { readPage, type Button, type Form, type Page } from './html-page.ts';
 import { requireLoopback } from './loopback.ts';
@@ -223,7 +224,9 @@ async function exchange(
   if (body !== undefined) headers['content-type'] = 'application/x-www-form-urlencoded';
 
   return new Promise((resolve, reject) => {
-    const request = httpRequest(url, { method, headers, agent: false, timeout: TIMEOUT_MS }, (response) => {
+    const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
+    const options = { method, headers, agent: false, timeout: TIMEOUT_MS } as const;
+    const request = send(url, options, (response) => {
       const chunks: Buffer[] = [];
       let bytes = 0;
       response.on('data', (chunk: Buffer) => {

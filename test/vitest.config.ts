@@ -26,6 +26,7 @@ export default defineConfig({
       ring('browser', 90_000),
       ring('crash', 120_000),
       ring('conformance', 180_000),
+      ring('deploy', 60_000),
     ],
   },
 });

@@ -249,7 +249,14 @@ export function waitLedger(engine: SqlEngine) {
         const task = toTask(row);
         const taken: string[] = [];
         const problems: Record<string, readonly string[]> = {};
+        // Asked of the ledger once: whatever else a client sends costs no statement.
+        const asked = await queries.all<{ input_key: string }>(
+          `SELECT input_key FROM elicitations WHERE task_id = ?`,
+          taskId,
+        );
+        const keys = new Set(asked.map((one) => one.input_key));
         for (const [key, answer] of answers) {
+          if (!keys.has(key)) continue;
           // Read for every answer: an earlier one may have ended the task.
           const nowMs = await queries.nowMs();
           const found = await queries.get<ElicitationRow>(

@@ -123,7 +123,7 @@ describe('a cancel ends the work', () => {
       await fetch(`http://127.0.0.1:${port}/`, { signal: one.signal });
       return text('never');
     });
-    expect(await teardownOf(tool, () => reached)).toBeLessThan(1_000);
+    expect(await teardownOf(tool, () => reached)).toBeLessThan(5_000);
   });
 
   test('in a loop that saves checkpoints', async () => {
@@ -134,7 +134,7 @@ describe('a cancel ends the work', () => {
         await one.save({ rounds });
       }
     });
-    expect(await teardownOf(tool, () => rounds > 3)).toBeLessThan(1_000);
+    expect(await teardownOf(tool, () => rounds > 3)).toBeLessThan(5_000);
     const after = rounds;
     await pause(100);
     expect(rounds).toBe(after);
@@ -154,7 +154,7 @@ describe('a cancel ends the work', () => {
     });
     const ms = await teardownOf(tool, () => begun && alive().length > 0);
     expect(ms).toBeGreaterThan(1_500);
-    expect(ms).toBeLessThan(6_000);
+    expect(ms).toBeLessThan(15_000);
     expect(alive()).toEqual([]);
   });
 });

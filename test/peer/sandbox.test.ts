@@ -116,14 +116,11 @@ async function records(token: string, query = ''): Promise<Response> {
 }
 
 describe('sandbox', () => {
-  it('opens three sites, in well under a second, without a word on the console', async () => {
-    const before = performance.now();
+  it('opens three sites without a word on the console', async () => {
     const second = await openSandbox({ mcpResource: `${publicUrl}/mcp`, keyturnPublicUrl: publicUrl });
-    const tookMs = performance.now() - before;
     const hosts = [second.issuer.issuer, second.saas.origin, publicUrl].map((url) => new URL(url).hostname);
     await second.close();
     expect(new Set(hosts).size).toBe(3);
-    expect(tookMs).toBeLessThan(1_000);
     expect(noise).toEqual([]);
   });
 

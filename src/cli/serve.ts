@@ -3,8 +3,8 @@ import { parseArgs } from 'node:util';
 import { openKeyturn } from '../app.ts';
 import type { Config } from '../config.ts';
 import { ownerOf } from '../elicitation/owner.ts';
-import { openWorld } from '../world.ts';
 import { loadConfig } from './load.ts';
+import { sandboxed } from './sandboxed.ts';
 
 function say(line = ''): void {
   process.stdout.write(`${line}\n`);
@@ -61,6 +61,7 @@ export async function serve(args: string[]): Promise<number> {
       process.stderr.write('keyturn serve: --port (or PORT) must be a number from 1 to 65533\n');
       return 2;
     }
+    const { openWorld } = await sandboxed(() => import('../world.ts'));
     const world = await openWorld({
       port,
       ports: { issuer: port + 1, saas: port + 2 },

@@ -2,6 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { tmpdir } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { openHost, type Host, type HostTask } from '../../src/sandbox/mcp-client.ts';
@@ -37,10 +38,23 @@ interface Mortal {
   /** Resolves when it answers; starts it without a crash point if it has died. */
   alive(): Promise<void>;
   kill(): void;
-  /** Freezes or thaws the process. */
-  signal(signal: 'SIGSTOP' | 'SIGCONT'): void;
+  /** Freezes the process at once; resolves when it is frozen between two writes: a frozen write locks an SQLite file. */
+  freeze(): Promise<void>;
+  thaw(): void;
   /** Another process on the same ledger, with a port of its own. */
   another(): Promise<void>;
+}
+
+function isWritable(file: string): boolean {
+  const db = new DatabaseSync(file, { timeout: 50 });
+  try {
+    db.exec('BEGIN IMMEDIATE; ROLLBACK');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    db.close();
+  }
 }
 
 async function openMortal(point: CrashPoint | null): Promise<Mortal> {
@@ -109,7 +123,17 @@ async function openMortal(point: CrashPoint | null): Promise<Mortal> {
       throw new Error('the server does not come up');
     },
     kill: () => child?.kill('SIGKILL'),
-    signal: (signal) => child?.kill(signal),
+    async freeze() {
+      for (let tries = 0; tries < 200; tries += 1) {
+        child?.kill('SIGSTOP');
+        await pause(20);
+        if (isWritable(join(folder, 'keyturn.sqlite'))) return;
+        child?.kill('SIGCONT');
+        await pause(1);
+      }
+      throw new Error('it is never between two writes');
+    },
+    thaw: () => child?.kill('SIGCONT'),
     async another() {
       const second = fork(CHILD, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
       ending.push(() => {
@@ -322,10 +346,7 @@ test('a server that freezes past its lease and thaws touches nothing: another ha
   const host = await connect(mortal);
   ending.push(() => host.close().catch(() => undefined));
   const frozen = new Promise<void>((resolve) => {
-    saas.afterPages(3, () => {
-      mortal.signal('SIGSTOP');
-      resolve();
-    });
+    saas.afterPages(3, () => resolve(mortal.freeze()));
   });
   const task = await host.start('import_records');
   const waiting = await host.until(task.taskId, ['input_required']);
@@ -347,7 +368,7 @@ test('a server that freezes past its lease and thaws touches nothing: another ha
   }
   expect(ended()).toBe(true);
   const before = { task: state(), records: rows(mortal.file, 'SELECT * FROM records ORDER BY id') };
-  mortal.signal('SIGCONT');
+  mortal.thaw();
   await new Promise((resolve) => setTimeout(resolve, 1_500));
   expect({ task: state(), records: rows(mortal.file, 'SELECT * FROM records ORDER BY id') }).toEqual(before);
   expect(before.records).toHaveLength(1_000);

@@ -281,6 +281,7 @@ export const texts = {
     notYou: 'Not you?',
     notYouLabel: (person: Shown): string => `Not you? Sign in as someone other than ${person}`,
     account: 'Account',
+    called: (name: Shown): string => `The one that your chat calls “${name}”`,
     sameAccount: (account: Shown): string => `Sign in with the same account as before: ${account}.`,
     accountsLegend: 'Which account?',
     sameAgain: 'The same as before',

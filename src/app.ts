@@ -9,6 +9,7 @@ import { mountPages } from '../callbacks/routes.ts';
 import { openIssuerClient } from '../callbacks/sign-in/issuer-client.ts';
 import { readSecret, type Config, type SecretSource } from './config.ts';
 import { Refusal } from './errors.ts';
+import { withAccounts } from './engine/accounts.ts';
 import type { AnyTool } from './engine/define.ts';
 import type { Caller } from './engine/caller.ts';
 import { openEngine, type Engine } from './engine/engine.ts';
@@ -44,6 +45,10 @@ export interface Keyturn {
   readonly engine: Engine;
   readonly ledger: Ledger;
   readonly log: Log;
+  /** Ids of the configured vault keys, the current one first. */
+  readonly kids: readonly string[];
+  /** Says who calls the MCP endpoint. */
+  readonly authenticate: Authenticate;
   /** Serves one local person over standard input and output as well; the pages stay where they are. */
   serveStdio(caller: Caller): Promise<StdioServer>;
   /** Starts the work: dispatch and sweeps. */
@@ -186,8 +191,11 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
       }),
     ),
   );
-  const tools = new Map(config.tools.map((tool) => [tool.name, tool]));
   const registry = providerRegistry(providers);
+  const complete = (all: readonly AnyTool[]): AnyTool[] =>
+    all.map((tool) => withAccounts(tool, { ledger, providers: registry }));
+  const offered = complete(config.tools);
+  const tools = new Map(offered.map((tool) => [tool.name, tool]));
   const { textLink } = config.delivery;
 
   const engine = openEngine({
@@ -201,6 +209,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     settings: {
       ...DEFAULT_SETTINGS,
       ...config.timing,
+      ...(config.connections as { maxIdleMs?: number; maxAgeMs?: number }),
       waitMs: config.waitMs,
       workers: config.limits.workers,
       runningPerOwner: config.limits.runningPerOwner,
@@ -258,7 +267,7 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
   });
 
   const scrub = (text: string): string => secrets.scrubText(text);
-  const catalogue = openCatalogue(config.tools);
+  const catalogue = openCatalogue(offered);
   const info = { name: config.name, version: config.version };
   const identify =
     options.authenticate ??
@@ -324,6 +333,8 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
     engine,
     ledger,
     log,
+    kids: keyring.kids,
+    authenticate: identify,
     serveStdio: (caller) =>
       serveStdio({
         caller,
@@ -344,9 +355,10 @@ export async function openKeyturn(config: Config, options: KeyturnOptions = {}):
       }),
     start: () => engine.start(),
     replaceTools(next) {
-      catalogue.replace(next);
+      const completed = complete(next);
+      catalogue.replace(completed);
       tools.clear();
-      for (const tool of next) tools.set(tool.name, tool);
+      for (const tool of completed) tools.set(tool.name, tool);
     },
     async stop() {
       draining = true;

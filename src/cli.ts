@@ -17,7 +17,10 @@ const COMMANDS: Record<string, { about: string; run: () => Promise<(args: string
     about: 'check configuration, issuer, providers, keys, ledger and clock: --config <file>',
     run: async () => (await import('./cli/doctor.ts')).doctor,
   },
-  keys: { about: 'generate: print a new vault key', run: async () => (await import('./cli/keys.ts')).keys },
+  keys: {
+    about: 'generate | list | rewrap | retire <kid>: the vault keys and what needs them: --config <file>',
+    run: async () => (await import('./cli/keys.ts')).keys,
+  },
   'audit-log': {
     about: 'export | verify: the audit log as JSON lines, or its chain checked: --config <file>',
     run: async () => (await import('./cli/audit-log.ts')).auditLog,
@@ -25,6 +28,10 @@ const COMMANDS: Record<string, { about: string; run: () => Promise<(args: string
   connections: {
     about: 'list | revoke: by --owner and --provider: --config <file>',
     run: async () => (await import('./cli/connections.ts')).connections,
+  },
+  owners: {
+    about: 'block | readmit | erase: a person who leaves, by --owner: --config <file>',
+    run: async () => (await import('./cli/owners.ts')).owners,
   },
 };
 

@@ -103,6 +103,8 @@ const schema = z.strictObject({
   delivery: z
     .strictObject({ textLink: z.union([z.boolean(), z.array(z.string().min(1))]).default(false) })
     .default({ textLink: false }),
+  /** When connections end by themselves; never, unless it says so. */
+  connections: z.strictObject({ maxIdleMs: ms.optional(), maxAgeMs: ms.optional() }).default({}),
   companionTools: z.enum(['auto', 'always', 'never']).default('auto'),
   waitMs: ms.default(DEFAULT_SETTINGS.waitMs),
   defaultTtlMs: ms.default(24 * 3_600_000),

@@ -63,6 +63,7 @@ export function importRecords(recordsUrl: string): AnyTool {
     scopes: ['records:read'],
     url: recordsUrl,
     collection: 'paperboat-records',
+    accounts: 'several',
     recordsOf: (page) => {
       const records = (page as { records: { id: string }[] }).records;
       return records.map((body) => ({ id: body.id, body: body as unknown as Json }));
@@ -131,6 +132,8 @@ export function worldConfig(place: {
           tokenEndpoint: paperboat.tokenEndpoint,
           clientAuthentication: paperboat.clientAuthentication,
           responseIssuer: 'required',
+          // Its identity endpoint wants it: without an account there is nothing to bind a later sign-in to.
+          alwaysScopes: ['profile:read'],
           scopeWords: {
             'records:read': 'Read your records',
             'profile:read': 'Read your name and e-mail address',

@@ -3,6 +3,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type {} from '@fastify/formbody';
+import { DEFAULT_ACCOUNT } from '../../src/engine/accounts.ts';
 import { isRefusal, Refusal } from '../../src/errors.ts';
 import { READ_BACK_MARGIN_MS } from '../../src/task/lifetime.ts';
 import type { Asked } from '../../src/store/attempts.ts';
@@ -90,7 +91,11 @@ export function connectRoutes(parts: PageParts, jar: CookieJar, sessions: Sessio
 
   function reasonOf(asked: Asked, connection: Connection): ConnectReason {
     const account = connection.record?.subjectLabel ?? connection.record?.subject ?? connection.account;
-    if (connection.generation === 0 || connection.record === null) return { kind: 'first' };
+    if (connection.generation === 0 || connection.record === null) {
+      return connection.account === DEFAULT_ACCOUNT
+        ? { kind: 'first' }
+        : { kind: 'first', called: connection.account };
+    }
     if (onlyApproval(asked, connection)) return { kind: 'approve-client', account };
     if (connection.status === 'active') return { kind: 'step-up', account };
     return { kind: 'signed-out', account, mayChange: true };

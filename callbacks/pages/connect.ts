@@ -16,8 +16,8 @@ import { HOST_LENGTH, shown, type Shown } from './shown.ts';
 
 /** Why the person is asked. */
 export type ConnectReason =
-  /** No connection to this provider yet. */
-  | { readonly kind: 'first' }
+  /** No connection to this account yet. `called`: the chat's name for it, where the person has several. */
+  | { readonly kind: 'first'; readonly called?: string }
   /** A connection exists; the task needs more permissions. */
   | { readonly kind: 'step-up'; readonly account: string }
   /** The provider ended the earlier sign-in. `mayChange`: another account is acceptable as well. */
@@ -75,6 +75,11 @@ function facts(model: ConnectModel, server: Shown): Html {
         <p class="hint">${words.appId} <code>${shown(model.client.id, 120)}</code></p>`,
     )}
     ${'account' in reason ? fact(words.account, html`${shown(reason.account, 120)}`) : undefined}
+    ${
+      reason.kind === 'first' && reason.called !== undefined
+        ? fact(words.account, html`${words.called(shown(reason.called, 64))}`)
+        : undefined
+    }
     ${fact(
       words.person,
       html`${person}

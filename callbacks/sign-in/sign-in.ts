@@ -67,6 +67,11 @@ export function signInRoutes(parts: PageParts, jar: CookieJar, sessions: Session
       jar.clear(reply, cookieOf(state));
       const person = await parts.issuer.finish(query, pending);
       await sessions.rotate(reply, { ...person, atMs: parts.wallMs() });
+      await parts.ledger.recordEvent({
+        event: 'person.signed in',
+        owner: person.owner,
+        outcome: 'signed in',
+      });
       parts.log.info('person.signed in', { visit: randomBytes(4).toString('hex') });
       return sendOn(parts, reply, pathOf(parts, pending.returnTo));
     },

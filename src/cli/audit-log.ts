@@ -1,8 +1,8 @@
 /** `keyturn audit-log export | verify`. */
 import { parseArgs } from 'node:util';
-import { openKeyturn } from '../app.ts';
 import { brokenLink, CHAIN_START } from '../store/audit.ts';
 import { loadConfig } from './load.ts';
+import { operate, say } from './operate.ts';
 
 const PAGE = 1_000;
 
@@ -17,8 +17,7 @@ export async function auditLog(args: string[]): Promise<number> {
     process.stderr.write('keyturn audit-log export | verify\n');
     return 2;
   }
-  const keyturn = await openKeyturn(await loadConfig(values.config));
-  try {
+  return operate(await loadConfig(values.config), async (keyturn) => {
     while ((await keyturn.ledger.chainAudit(PAGE)) === PAGE);
     let head = CHAIN_START;
     let link = 0;
@@ -29,15 +28,13 @@ export async function auditLog(args: string[]): Promise<number> {
         process.stderr.write(`the chain is broken at link ${broken}\n`);
         return 1;
       }
-      if (what === 'export') rows.forEach((row) => process.stdout.write(`${JSON.stringify(row)}\n`));
+      if (what === 'export') rows.forEach((row) => say(JSON.stringify(row)));
       const last = rows.at(-1);
       if (last === undefined) break;
       link = last.link ?? link;
       head = last.hash ?? head;
     }
-    if (what === 'verify') process.stdout.write(`${link} links hold; head ${head}\n`);
+    if (what === 'verify') say(`${link} links hold; head ${head}`);
     return 0;
-  } finally {
-    await keyturn.stop();
-  }
+  });
 }

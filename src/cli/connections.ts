@@ -1,7 +1,8 @@
 /** `keyturn connections list | revoke`, by owner and provider (R15). */
 import { parseArgs } from 'node:util';
-import { openKeyturn } from '../app.ts';
+import type { Keyturn } from '../app.ts';
 import { loadConfig } from './load.ts';
+import { operate, say } from './operate.ts';
 
 export async function connections(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({
@@ -24,26 +25,26 @@ export async function connections(args: string[]): Promise<number> {
     process.stderr.write('keyturn connections revoke: name an --owner or a --provider\n');
     return 2;
   }
-  const keyturn = await openKeyturn(await loadConfig(values.config));
-  try {
-    if (what === 'revoke') {
-      const many = await keyturn.engine.offBoarding.endAll(filter, 'operator');
-      process.stdout.write(`${many} connections ended\n`);
+  return operate(await loadConfig(values.config), async (keyturn) => {
+    if (what === 'list') return list(keyturn, filter);
+    const many = await keyturn.engine.offBoarding.endAll(filter, 'operator');
+    say(`${many} connections ended`);
+    return 0;
+  });
+}
+
+async function list(keyturn: Keyturn, filter: { owner?: string; provider?: string }): Promise<number> {
+  for (let after = ''; ;) {
+    const page = await keyturn.ledger.findConnections({ ...filter, after, limit: 500 });
+    for (const { id, owner, provider, account, status, generation, lastUsedAtMs } of page) {
+      const used = lastUsedAtMs === null ? 'never used' : new Date(lastUsedAtMs).toISOString();
+      say([id, provider, account, status, `generation ${generation}`, used, owner].join('\t'));
+    }
+    const last = page.at(-1);
+    if (last === undefined) {
+      if (after === '') say('no connections');
       return 0;
     }
-    for (let after = ''; ;) {
-      const page = await keyturn.ledger.findConnections({ ...filter, after, limit: 500 });
-      for (const { id, owner, provider, account, status, generation, lastUsedAtMs } of page) {
-        const used = lastUsedAtMs === null ? 'never used' : new Date(lastUsedAtMs).toISOString();
-        process.stdout.write(
-          `${[id, provider, account, status, `generation ${generation}`, used, owner].join('\t')}\n`,
-        );
-      }
-      const last = page.at(-1);
-      if (last === undefined) return 0;
-      after = last.id;
-    }
-  } finally {
-    await keyturn.stop();
+    after = last.id;
   }
 }

@@ -13,6 +13,7 @@ import { SecretsInUse } from '../secrets-in-use.ts';
 import type { Ledger } from '../store/ledger.ts';
 import type { Connection, Task } from '../store/records.ts';
 import { satisfies } from '../store/satisfaction.ts';
+import { DEFAULT_ACCOUNT } from './accounts.ts';
 import type { Changes } from './changes.ts';
 import type { JobDefinition } from './define.ts';
 import type { Grants } from './grants.ts';
@@ -286,15 +287,15 @@ function unlessLeft<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-/** The account that a call names for a provider, in the argument `account`; `default` otherwise. */
+/** The account that a call names for a provider, in the argument `account`. */
 export function accountOf(task: Task, provider: string): string {
   const args = task.args;
-  if (typeof args !== 'object' || args === null || Array.isArray(args)) return 'default';
+  if (typeof args !== 'object' || args === null || Array.isArray(args)) return DEFAULT_ACCOUNT;
   const { account } = args;
   if (typeof account === 'string' && account !== '') return account.slice(0, 64);
   if (typeof account === 'object' && account !== null && !Array.isArray(account)) {
     const one = account[provider];
     if (typeof one === 'string' && one !== '') return one.slice(0, 64);
   }
-  return 'default';
+  return DEFAULT_ACCOUNT;
 }

@@ -70,11 +70,19 @@ export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> extends
   run(call: ToolCall<z.output<Input>>): Promise<ToolResult> | ToolResult;
 }
 
+/** What came of the step before a task. */
+export type Before = { readonly args?: Json } | { readonly refused: string };
+
 /** A tool that runs as a durable task. */
 export interface JobDefinition<Input extends z.ZodObject = z.ZodObject> extends Described<Input> {
   readonly kind: 'job';
   /** Access that is checked before the first page, so that the link comes at the start (preflight). */
   readonly requires?: Readonly<Record<string, Requirement>>;
+  /**
+   * `several`: the person may have more than one account at the provider that the job requires. The tool then takes an
+   * argument `account`, and asks which one is meant where that is open.
+   */
+  readonly accounts?: 'one' | 'several';
   /**
    * `required`: only clients that declare tasks. `optional` (default): others get the same job through their own face.
    */
@@ -85,8 +93,11 @@ export interface JobDefinition<Input extends z.ZodObject = z.ZodObject> extends 
   readonly hostLeaseMs?: number;
   /** How long a wait for a person lasts; the configuration's value by default. */
   readonly waitMs?: number;
-  /** Questions asked before the task is created. Throws `askFirst(…)` to ask, returns to go on. */
-  before?(call: ToolCall<z.output<Input>>): Promise<{ readonly args?: Json } | undefined>;
+  /**
+   * What is settled before the task is created. Throws `askFirst(…)` to ask, returns to go on, perhaps with other arguments,
+   * or says in words for the model why there is no task.
+   */
+  before?(call: ToolCall<z.output<Input>>): Promise<Before | undefined>;
   run(job: Job<z.output<Input>>): Promise<ToolResult>;
 }
 

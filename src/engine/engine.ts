@@ -16,6 +16,7 @@ import type { Meter } from './meter.ts';
 import { openOffBoarding } from './off-boarding.ts';
 import type { ProviderRegistry } from './providers.ts';
 import { openRefresher } from './refresher.ts';
+import { openRewrap } from './rewrap.ts';
 import { startRun, type Run } from './run.ts';
 import type { EngineSettings } from './settings.ts';
 import { openSignIns } from './sign-ins.ts';
@@ -84,6 +85,15 @@ export function openEngine(parts: EngineParts) {
     return { task, done, lose() {}, handBack() {}, interrupt() {}, abandon: () => done };
   }
 
+  const { maxIdleMs, maxAgeMs } = settings;
+  async function endAged(limit: number): Promise<number> {
+    if (maxIdleMs === undefined && maxAgeMs === undefined) return 0;
+    return offBoarding.endAged(
+      { ...(maxIdleMs === undefined ? {} : { maxIdleMs }), ...(maxAgeMs === undefined ? {} : { maxAgeMs }) },
+      limit,
+    );
+  }
+
   const dispatcher = openDispatcher({ ledger, changes, settings, log, nowMs, start });
   const sweeper = openSweeper({
     ledger,
@@ -92,6 +102,7 @@ export function openEngine(parts: EngineParts) {
     settings,
     log,
     meter,
+    endAged: (limit) => endAged(limit),
     finishAttempts: () => signIns.finishAttempts(),
   });
 
@@ -99,6 +110,8 @@ export function openEngine(parts: EngineParts) {
     tasks,
     signIns,
     offBoarding,
+    /** Moves every sealed token set to the current vault key. */
+    rewrap: openRewrap({ ledger, vault }),
     asking,
     changes,
     /** Tasks that run in this process at the moment. */

@@ -27,6 +27,18 @@ export interface GrantPlace {
   readonly kind: 'tokens' | 'credential';
 }
 
+/** What the record of a connection is bound to. */
+export function bindingOf(connection: Connection, record: SealedGrant): RecordBinding {
+  return {
+    recordKey: record.recordKey,
+    owner: connection.owner,
+    provider: connection.provider,
+    connectionId: connection.id,
+    generation: record.sealedGeneration,
+    kind: record.kind,
+  };
+}
+
 export type Grants = ReturnType<typeof openGrants>;
 
 export function openGrants(options: {
@@ -47,17 +59,6 @@ export function openGrants(options: {
     }
     open.set(recordKey, tokens);
     return tokens;
-  }
-
-  function bindingOf(connection: Connection, record: SealedGrant): RecordBinding {
-    return {
-      recordKey: record.recordKey,
-      owner: connection.owner,
-      provider: connection.provider,
-      connectionId: connection.id,
-      generation: record.sealedGeneration,
-      kind: record.kind,
-    };
   }
 
   /** What the ledger keeps of a token set. */

@@ -46,6 +46,34 @@ export function openOffBoarding(options: {
     }
   }
 
+  async function endAll(filter: { owner?: string; provider?: string }, by: string): Promise<number> {
+    let many = 0;
+    for (let after = ''; ;) {
+      const page = await ledger.findConnections({ ...filter, after, limit: 100 });
+      for (const connection of page) {
+        if (connection.status === 'revoked') continue;
+        await end(connection, by);
+        many += 1;
+      }
+      const last = page.at(-1);
+      if (last === undefined) return many;
+      after = last.id;
+    }
+  }
+
+  async function cancelAll(owner: string): Promise<number> {
+    for (let many = 0; ;) {
+      let won = 0;
+      for (const taskId of await ledger.openTasksOf(owner, 100)) {
+        const cancelled = await ledger.cancelTask(owner, taskId, "Cancelled by the server's operator.");
+        if (cancelled.won) won += 1;
+      }
+      many += won;
+      // What is left has run out already: the sweep ends it.
+      if (won === 0) return many;
+    }
+  }
+
   return {
     endsAlone,
 
@@ -57,19 +85,31 @@ export function openOffBoarding(options: {
     },
 
     /** Ends every connection of an owner, of a provider, or of both. @returns how many. */
-    async endAll(filter: { owner?: string; provider?: string }, by: string): Promise<number> {
-      let many = 0;
-      for (let after = ''; ;) {
-        const page = await ledger.findConnections({ ...filter, after, limit: 100 });
-        for (const connection of page) {
-          if (connection.status === 'revoked') continue;
-          await end(connection, by);
-          many += 1;
-        }
-        const last = page.at(-1);
-        if (last === undefined) return many;
-        after = last.id;
-      }
+    endAll,
+
+    /** Ends connections that are over their age. @returns how many, at most `limit`. */
+    async endAged(age: { maxIdleMs?: number; maxAgeMs?: number }, limit: number): Promise<number> {
+      const aged = await ledger.agedConnections({ ...age, limit });
+      for (const connection of aged) await end(connection, 'age');
+      return aged.length;
+    },
+
+    /** Blocks an owner: open tasks end, no new one starts, nothing is renewed. @returns how many tasks ended. */
+    async block(owner: string): Promise<number> {
+      await ledger.blockOwner(owner, true);
+      return cancelAll(owner);
+    },
+
+    /** Lets a blocked owner start tasks again. */
+    async readmit(owner: string): Promise<void> {
+      await ledger.blockOwner(owner, false);
+    },
+
+    /** Ends and forgets everything of an owner but the audit log. @returns how many rows went. */
+    async erase(owner: string): Promise<number> {
+      await cancelAll(owner);
+      await endAll({ owner }, 'erasure');
+      return ledger.eraseOwner(owner);
     },
   };
 }

@@ -22,6 +22,10 @@ export interface EngineSettings {
   readonly exchangeLeaseMs: number;
   /** An access token is renewed this long before it expires. */
   readonly earlyMs: number;
+  /** A connection that nobody used for so long ends; never where it is missing (R15). */
+  readonly maxIdleMs?: number;
+  /** A connection ends so long after its person last signed in; never where it is missing. */
+  readonly maxAgeMs?: number;
   /** How long running jobs may go on at shutdown before they are handed back. */
   readonly graceMs: number;
   /** A child process has this long after SIGTERM. */

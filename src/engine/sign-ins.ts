@@ -232,8 +232,9 @@ export function openSignIns(options: {
     const sealed = await grants.seal(place, tokens);
     const grant = grants.describe(place, tokens, sealed, { subject: null, label: null }, attempt.scopes);
     if (!(await ledger.markExchanged(attempt.stateHash, settings.holder, grant))) {
-      const now = await ledger.findAttempt(attempt.stateHash);
-      return settled(now ?? attempt);
+      const now = (await ledger.findAttempt(attempt.stateHash)) ?? attempt;
+      await forgetFenced(now, tokens);
+      return settled(now);
     }
     return finish({ ...attempt, sealed: grant }, tokens);
   }
@@ -277,7 +278,12 @@ export function openSignIns(options: {
     const again =
       elicitation === undefined ? null : { ...(await asking.newLink()), message: elicitation.message };
     const granted = await ledger.commitGrant({ stateHash: attempt.stateHash, grant, again });
-    if (granted.kind === 'used') return settled(attempt);
+    if (granted.kind === 'used') {
+      await forgetFenced((await ledger.findAttempt(attempt.stateHash)) ?? attempt, tokens);
+      return settled(attempt);
+    }
+    // A newer or wider token is in force already.
+    if (!granted.taken) await forgetToken(attempt, tokens, grant.subject);
     meter.count('exchange', { outcome: granted.kind });
     if (elicitation !== undefined && granted.resumed.length > 0) {
       meter.time('wait', (await ledger.nowMs()) - elicitation.createdAtMs, {});
@@ -305,11 +311,20 @@ export function openSignIns(options: {
     return ledger.findQuestion(attempt.elicitationId);
   }
 
+  /**
+   * An answer that came when its attempt was over: the connection was ended meanwhile, or the attempt was given up. In
+   * every other end another holder has dealt with this very answer, and it may be the one in force.
+   */
+  async function forgetFenced(attempt: Attempt, tokens: TokenSet): Promise<void> {
+    if (attempt.outcome?.reason === 'attempt_lost') await forgetToken(attempt, tokens, null);
+  }
+
   /** Revokes a token that is not kept, only where that ends this token alone (R5). */
-  async function forgetToken(attempt: Attempt, tokens: TokenSet, subject: string): Promise<void> {
+  async function forgetToken(attempt: Attempt, tokens: TokenSet, subject: string | null): Promise<void> {
     const provider = providers.get(attempt.provider);
     const alone =
-      provider.revocationScope === 'token' || !(await ledger.accountInUse(attempt.provider, subject));
+      provider.revocationScope === 'token' ||
+      (subject !== null && !(await ledger.accountInUse(attempt.provider, subject)));
     if (!alone) return;
     await provider.revoke(tokens).catch((error: unknown) => log.warn('revocation.failed', { error }));
   }

@@ -10,6 +10,9 @@ import type { Asking } from './asking.ts';
 import type { Meter } from './meter.ts';
 import type { EngineSettings } from './settings.ts';
 
+/** Connections over their age that one round ends. */
+const AGED_AT_A_TIME = 20;
+
 export function openSweeper(options: {
   ledger: Ledger;
   vault: Vault;
@@ -17,6 +20,8 @@ export function openSweeper(options: {
   settings: EngineSettings;
   log: Log;
   meter: Meter;
+  /** Ends connections that are over their age. @returns how many. */
+  endAged: (limit: number) => Promise<number>;
   /** Finishes authorization attempts whose holder vanished. */
   finishAttempts: () => Promise<number>;
 }) {
@@ -102,6 +107,15 @@ export function openSweeper(options: {
           }
           return due.length;
         }),
+    },
+    {
+      name: 'aged',
+      everyRounds: 60,
+      run: async () => {
+        // Each may ask its provider to revoke: a few at a time, the rest in later rounds.
+        const many = await options.endAged(AGED_AT_A_TIME);
+        if (many > 0) log.info('connections.aged', { many });
+      },
     },
     { name: 'audit', everyRounds: 2, run: () => drain(() => ledger.chainAudit(sweepBatch)) },
   ];

@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import { Refusal } from '../errors.ts';
+import { DEFAULT_ACCOUNT } from '../engine/accounts.ts';
 import { defineJob, text, type JobDefinition } from '../engine/define.ts';
 import { nextPage } from '../provider/pagination.ts';
 import type { Pagination } from '../provider/profile.ts';
@@ -29,6 +30,11 @@ export interface PagedSource {
   /** How the list is paged, where it is not as the provider's profile says. */
   readonly pagination?: Pagination;
   readonly taskSupport?: 'required' | 'optional';
+  /**
+   * `several`: the person may have more than one account there. Records of an account that has a name carry it before
+   * their id, as in `work:42`: two accounts may number alike.
+   */
+  readonly accounts?: 'one' | 'several';
   /** Records of a page. Default: the page itself, or its member `items`. */
   readonly recordsOf?: (page: Json) => readonly { id: string; body: Json }[];
   /** URL of the page after, or undefined at the end. Default: as `pagination`, or the provider's profile, says. */
@@ -76,6 +82,18 @@ function recordsOf(page: Json): { id: string; body: Json }[] {
   });
 }
 
+/** The account that the call is about, if it has a name. */
+function accountOf({ account }: Record<string, unknown>): string | undefined {
+  return typeof account === 'string' && account !== DEFAULT_ACCOUNT ? account : undefined;
+}
+
+function named(
+  rows: readonly { id: string; body: Json }[],
+  account: string | undefined,
+): readonly { id: string; body: Json }[] {
+  return account === undefined ? rows : rows.map(({ id, body }) => ({ id: `${account}:${id}`, body }));
+}
+
 function totalOf(page: Json): number | undefined {
   const total = member(page, 'total');
   return typeof total === 'number' ? total : undefined;
@@ -105,6 +123,7 @@ export function definePagedIngest(source: PagedSource): JobDefinition {
     description: source.description,
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: true },
     requires: { [source.provider]: { scopes: source.scopes } },
+    ...(source.accounts === undefined ? {} : { accounts: source.accounts }),
     taskSupport: source.taskSupport ?? 'optional',
     async run(job) {
       const api = job.api(source.provider);
@@ -135,7 +154,7 @@ export function definePagedIngest(source: PagedSource): JobDefinition {
           });
         }
         const page = (await answer.json()) as Json;
-        const rows = read.records(page);
+        const rows = named(read.records(page), accountOf(job.args));
         const after = nextOf(source, answer, page, next, () => api.nextPage(answer, page));
         // On disk before the checkpoint says so: what no checkpoint names was never written.
         const segments = file === undefined ? at.segments : await file.append(rows, at.segments);

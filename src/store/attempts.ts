@@ -44,6 +44,8 @@ export type Taking =
 /** What came of committing a grant. */
 export interface Granted {
   readonly kind: 'granted' | 'short' | 'used';
+  /** Whether the token set is the one in force now: a late or narrower one is not taken. */
+  readonly taken: boolean;
   /** Tasks that went back to work. */
   readonly resumed: readonly string[];
   /** Whether the attempt's own task was woken, or was over already (D2). */
@@ -303,6 +305,7 @@ export function attemptLedger(engine: SqlEngine) {
       engine.write(async (queries): Promise<Granted> => {
         const used: Granted = {
           kind: 'used',
+          taken: false,
           resumed: [],
           ownTaskOver: false,
           missing: [],
@@ -316,6 +319,7 @@ export function attemptLedger(engine: SqlEngine) {
         const elicitation = await readElicitation(queries, attempt.elicitationId);
         let current = connection;
         let resumed: string[] = [];
+        let taken = false;
         await approve(queries, connection, elicitation.clientId);
         // Granted meanwhile by a newer sign-in: that one is current, this one comes late (R7).
         const isLate = elicitation.outcome === 'granted' && connection.status === 'active';
@@ -325,6 +329,11 @@ export function attemptLedger(engine: SqlEngine) {
           missingScopes(elicitation.scopes, commit.grant.scopes).length === 0;
         if (!isLate && (judgedDead || mayReplace(connection, commit.grant))) {
           ({ connection: current, resumed } = await swing(queries, connection, commit.grant));
+          await queries.run(
+            `UPDATE connections SET signed_in_at = keyturn_now() WHERE id = ?`,
+            connection.id,
+          );
+          taken = true;
         } else {
           await orphan(queries, commit.grant.recordKey);
           resumed = await wakeWaiters(queries, connection);
@@ -396,7 +405,7 @@ export function attemptLedger(engine: SqlEngine) {
           outcome: kind,
           facts: { generation: current.generation, scopes: [...commit.grant.scopes], resumed, missing },
         });
-        return { kind, resumed, ownTaskOver, missing, askedAgain };
+        return { kind, taken, resumed, ownTaskOver, missing, askedAgain };
       }),
 
     /** Attempts whose holder vanished: in `exchanging` (lost, or sealed without a note) or `exchanged`. */

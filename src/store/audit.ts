@@ -110,6 +110,22 @@ export function auditLog(engine: SqlEngine) {
         return open.length;
       }),
 
+    /**
+     * How many people the browser sign-in and access tokens know by the same name (R10): who signed in and has tasks; or
+     * whether one of them is this owner.
+     */
+    countProven: (owner?: string): Promise<number> =>
+      engine.read(async (queries) => {
+        const row = await queries.get<{ many: number }>(
+          owner === undefined
+            ? `SELECT count(DISTINCT owner) AS many FROM audit
+               WHERE event = 'person.signed in' AND owner IN (SELECT owner FROM audit WHERE event = 'wait.asked')`
+            : `SELECT count(DISTINCT owner) AS many FROM audit WHERE event = 'person.signed in' AND owner = ?`,
+          ...(owner === undefined ? [] : [owner]),
+        );
+        return Number(row?.many ?? 0);
+      }),
+
     /** Chained rows after a position, in order. */
     readAudit: (afterLink: number, limit: number): Promise<AuditRow[]> =>
       engine.read(async (queries) => {

@@ -215,6 +215,12 @@ export function connectionLedger(engine: SqlEngine) {
         if (connection.status !== 'active' || connection.record === null) {
           return { kind: 'needs sign-in', connection };
         }
+        // Nothing is renewed for an owner who is blocked (R15).
+        const blocked = await queries.get(
+          `SELECT 1 AS one FROM blocked_owners WHERE owner = ?`,
+          connection.owner,
+        );
+        if (blocked !== undefined) return { kind: 'needs sign-in', connection };
         if (connection.generation !== claim.generation) return { kind: 'newer', connection };
         const { intent } = connection;
         if (intent !== null && nowMs < intent.untilMs) {
@@ -338,9 +344,33 @@ export function connectionLedger(engine: SqlEngine) {
           return discard(queries, connection, to.recordKey);
         }
         await orphan(queries, from);
+        await queries.run(`DELETE FROM vault_orphans WHERE record_key = ?`, to.recordKey);
         await queries.run(`UPDATE connections SET record = ? WHERE id = ?`, JSON.stringify(to), connectionId);
         await queries.hint({ kind: 'connection', connectionId });
         return true;
+      }),
+
+    /** Writes down a vault key that something is about to be sealed under: a crash leaves nothing unknown behind (R22). */
+    reserveRecord: async (recordKey: string): Promise<void> => {
+      await engine.write((queries) => orphan(queries, recordKey));
+    },
+
+    /**
+     * Connections that are over their age (R15): nobody used them for `maxIdleMs`, or the person's sign-in is
+     * `maxAgeMs` ago.
+     */
+    agedConnections: (age: { maxIdleMs?: number; maxAgeMs?: number; limit: number }): Promise<Connection[]> =>
+      engine.read(async (queries) => {
+        const never = Number.MAX_SAFE_INTEGER;
+        const rows = await queries.all<ConnectionRow>(
+          `SELECT * FROM connections WHERE status <> 'revoked' AND record IS NOT NULL AND (
+             COALESCE(last_used_at, updated_at) <= (SELECT keyturn_now()) - ? OR signed_in_at <= (SELECT keyturn_now()) - ?)
+           ORDER BY id LIMIT ?`,
+          age.maxIdleMs ?? never,
+          age.maxAgeMs ?? never,
+          age.limit,
+        );
+        return rows.map(toConnection);
       }),
 
     /** Notes the use of a connection; at most one write a minute. */
@@ -420,14 +450,68 @@ export function connectionLedger(engine: SqlEngine) {
 
     /** Blocks or readmits an owner: a blocked one starts no tasks and is refreshed no more. */
     blockOwner: (owner: string, blocked: boolean): Promise<number> =>
-      engine.write((queries) =>
-        blocked
+      engine.write(async (queries) => {
+        await record(queries, {
+          event: blocked ? 'owner.blocked' : 'owner.readmitted',
+          owner,
+          outcome: blocked ? 'blocked' : 'readmitted',
+        });
+        return blocked
           ? queries.run(
               `INSERT INTO blocked_owners (owner, blocked_at) VALUES (?, keyturn_now()) ON CONFLICT (owner) DO NOTHING`,
               owner,
             )
-          : queries.run(`DELETE FROM blocked_owners WHERE owner = ?`, owner),
-      ),
+          : queries.run(`DELETE FROM blocked_owners WHERE owner = ?`, owner);
+      }),
+
+    /** Tasks of an owner that are not over, for ending them. */
+    openTasksOf: (owner: string, limit: number): Promise<string[]> =>
+      engine.read(async (queries) => {
+        const rows = await queries.all<{ id: string }>(
+          `SELECT id FROM tasks WHERE owner = ? AND is_open = 1 ORDER BY id LIMIT ?`,
+          owner,
+          limit,
+        );
+        return rows.map((row) => row.id);
+      }),
+
+    /**
+     * Forgets an owner: finished tasks with their questions and results, ended connections, agreements and imported
+     * records. The audit log stays: it says who did what, and its chain cannot lose a link.
+     *
+     * @returns how many rows went.
+     */
+    eraseOwner: (owner: string): Promise<number> =>
+      engine.write(async (queries) => {
+        let many = 0;
+        const sealed = await queries.all<{ record_key: string }>(
+          `DELETE FROM attempts WHERE owner = ? RETURNING record_key`,
+          owner,
+        );
+        for (const { record_key: recordKey } of sealed) await orphan(queries, recordKey);
+        const collections = await queries.all<{ collection: string }>(
+          `SELECT DISTINCT collection FROM records`,
+        );
+        for (const { collection } of collections) {
+          many += await queries.run(
+            `DELETE FROM records WHERE collection = ? AND owner = ?`,
+            collection,
+            owner,
+          );
+        }
+        many += await queries.run(
+          `DELETE FROM elicitations WHERE task_id IN (SELECT id FROM tasks WHERE owner = ? AND is_open = 0)`,
+          owner,
+        );
+        many += await queries.run(`DELETE FROM tasks WHERE owner = ? AND is_open = 0`, owner);
+        many += await queries.run(`DELETE FROM approvals WHERE owner = ?`, owner);
+        many += await queries.run(
+          `DELETE FROM connections WHERE owner = ? AND record IS NULL AND intent IS NULL`,
+          owner,
+        );
+        await record(queries, { event: 'owner.erased', owner, outcome: 'erased', facts: { rows: many } });
+        return many;
+      }),
 
     isBlocked: (owner: string): Promise<boolean> =>
       engine.read(

@@ -225,6 +225,8 @@ export interface Connection {
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
   readonly lastUsedAtMs: number | null;
+  /** When a person last signed in at the provider. */
+  readonly signedInAtMs: number | null;
 }
 
 /** Written before a refresh token is redeemed. */

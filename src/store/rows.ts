@@ -164,6 +164,7 @@ export interface ConnectionRow {
   created_at: number;
   updated_at: number;
   last_used_at: number | null;
+  signed_in_at: number | null;
 }
 
 export function toConnection(row: ConnectionRow): Connection {
@@ -183,6 +184,7 @@ export function toConnection(row: ConnectionRow): Connection {
     createdAtMs: row.created_at,
     updatedAtMs: row.updated_at,
     lastUsedAtMs: row.last_used_at,
+    signedInAtMs: row.signed_in_at,
   };
 }
 

@@ -93,7 +93,16 @@ const FIRST: Migration = {
   ],
 };
 
-const MIGRATIONS: readonly Migration[] = [FIRST];
+const SIGNED_IN: Migration = {
+  version: 2,
+  statements: [
+    // When a person last signed in, which a refresh does not change: the absolute age of a connection (R15).
+    `ALTER TABLE connections ADD COLUMN signed_in_at BIGINT`,
+    `UPDATE connections SET signed_in_at = created_at WHERE generation > 0`,
+  ],
+};
+
+const MIGRATIONS: readonly Migration[] = [FIRST, SIGNED_IN];
 
 /** Version of the tables that this code works on. */
 export const SCHEMA_VERSION = MIGRATIONS.at(-1)?.version ?? 0;

@@ -1,7 +1,7 @@
 /** `tools/call`: which tool, in which way, with which arguments. Each way of running has a file of its own. */
 import { ProtocolError, text } from '../../engine/define.ts';
 import type { JobDefinition, ToolDefinition, ToolResult } from '../../engine/define.ts';
-import { isRefusal } from '../../errors.ts';
+import { isRefusal, type Reason } from '../../errors.ts';
 import type { Json } from '../../store/records.ts';
 import { readArguments } from '../catalogue.ts';
 import type { Call } from './call.ts';
@@ -62,9 +62,7 @@ export async function callTool(
   const before = await askBefore(parts, state, call, tool, args.args);
   if ('result' in before) {
     if (task === undefined) return { ...before.result };
-    throw new RpcError(INVALID_PARAMS, 'A question that comes before the task was not answered.', {
-      reason: 'authorization_declined',
-    });
+    throw new RpcError(INVALID_PARAMS, before.words, { reason: before.reason });
   }
   if (task !== undefined) return await createTask(parts, state, call, tool, before.args, task);
   return await plainCall(parts, state, call, tool, before.args);
@@ -114,14 +112,22 @@ async function askBefore(
   call: Call,
   job: JobDefinition,
   args: Json,
-): Promise<{ args: Json } | { result: ToolResult }> {
+): Promise<{ args: Json } | { result: ToolResult; words: string; reason: Reason }> {
   if (job.before === undefined) return { args: args as Json };
   try {
     const legs = await withAnswers(state.first, call, async (answers, kept) =>
       job.before?.({ ...toolCall(call, args), answers, state: kept }),
     );
-    if (legs.kind === 'unanswered') return { result: unanswered(legs.name) };
-    return { args: legs.value?.args ?? (args as Json) };
+    if (legs.kind === 'unanswered') {
+      const words = 'A question that comes before the task was not answered.';
+      return { result: unanswered(legs.name), words, reason: 'authorization_declined' };
+    }
+    const before = legs.value ?? {};
+    if ('refused' in before) {
+      const result = text(before.refused, { isError: true });
+      return { result, words: before.refused, reason: 'arguments_invalid' };
+    }
+    return { args: before.args ?? (args as Json) };
   } catch (error) {
     if (error instanceof ProtocolError) throw new RpcError(error.code, parts.scrubText(error.message));
     throw error;

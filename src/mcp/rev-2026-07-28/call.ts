@@ -149,7 +149,10 @@ async function runJob(call: ReadCall, job: JobDefinition): Promise<CallAnswer> {
           state,
         }),
     });
-    return asked.kind === 'done' ? start(call, job, asked.value?.args ?? call.args) : ask(call, asked);
+    if (asked.kind !== 'done') return ask(call, asked);
+    const before = asked.value ?? {};
+    if ('refused' in before) return said(text(before.refused, { isError: true }));
+    return start(call, job, before.args ?? call.args);
   });
 }
 

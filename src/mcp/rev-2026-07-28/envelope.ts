@@ -62,14 +62,23 @@ export function versionProblem({ version }: Envelope): WireError | undefined {
   };
 }
 
-/** The answer to a request that needs what its client has not declared. */
-export function missingCapability(requiredCapabilities: JsonObject): WireError {
-  return {
-    status: 400,
-    code: -32021,
-    message: 'Missing required client capability',
-    data: { requiredCapabilities },
-  };
+/**
+ * The answer to a request that needs what its client has not declared.
+ *
+ * @param why what for, and what to do about it, where more is known than the names.
+ */
+export function missingCapability(
+  requiredCapabilities: JsonObject,
+  why = `Missing required client capability: ${namesOf(requiredCapabilities).join(', ')}`,
+): WireError {
+  return { status: 400, code: -32021, message: why, data: { requiredCapabilities } };
+}
+
+/** `elicitation.url` and the like. */
+function namesOf(capabilities: JsonObject): string[] {
+  return Object.entries(capabilities).flatMap(([name, parts]) =>
+    Object.keys(parts as object).map((part) => `${name}.${part}`),
+  );
 }
 
 /** The tasks extension is needed and was not declared on this request. */

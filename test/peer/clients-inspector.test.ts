@@ -58,12 +58,13 @@ test('the CLI is given the link as text where the operator allows it, and the sa
 });
 
 test.each([
-  { era: 'legacy', revision: '2025-11-25', as: 'alice' },
-  { era: 'modern', revision: '2026-07-28', as: 'bob' },
+  { era: 'legacy', how: 'a call', revision: '2025-11-25', as: 'alice', more: [] },
+  { era: 'legacy', how: 'a task', revision: '2025-11-25', as: 'bob', more: ['--task'] },
+  { era: 'modern', how: 'a task', revision: '2026-07-28', as: 'alice', more: [] },
 ])(
-  'mcpdo ($revision) shows the link, and goes on to the result when told that the person is done',
-  async ({ era, revision, as }) => {
-    const header = `Authorization: Bearer ${await server.token(as, `mcpdo-${era}`)}`;
+  'mcpdo ($revision, $how) shows the link, and goes on to the result when told that the person is done',
+  async ({ era, how, revision, as, more }) => {
+    const header = `Authorization: Bearer ${await server.token(as, `mcpdo-${era}-${how}`)}`;
     const mcpdo = (...args: readonly string[]) =>
       runProgram(MCPDO, ['--format', 'json', '--connection', server.url, ...args], env);
     await runProgram(
@@ -71,7 +72,7 @@ test.each([
       ['connect', server.url, '--transport', 'http', '--header', header, '--era', era],
       env,
     );
-    const called = await mcpdo('tools/call', 'import_records');
+    const called = await mcpdo('tools/call', 'import_records', ...more);
     const { elicitationPending } = JSON.parse(called.out) as {
       elicitationPending: { elicitationId: string; mode: string; message: string; url: string };
     };

@@ -4,6 +4,7 @@
  */
 import type { Declared } from '../../engine/caller.ts';
 import { declaresExtension, elicitationModes } from '../../elicitation/capability.ts';
+import { clientName } from '../client-name.ts';
 import { MODERN_VERSIONS, VERSION_KEY } from '../era.ts';
 import { INVALID_PARAMS, isObject, type JsonObject, type WireError } from '../json-rpc.ts';
 
@@ -23,7 +24,6 @@ export interface Envelope {
 }
 
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-const LONGEST_NAME = 200;
 
 /** Reads the envelope; an error when a required field is missing or of another type. */
 export function readEnvelope(params: JsonObject): Envelope | WireError {
@@ -41,7 +41,7 @@ export function readEnvelope(params: JsonObject): Envelope | WireError {
     declared: {
       tasks: declaresExtension(capabilities, TASKS_EXTENSION),
       modes: elicitationModes(capabilities),
-      clientName: clientNameOf(meta[CLIENT_INFO_KEY]),
+      clientName: clientName(meta[CLIENT_INFO_KEY]),
     },
   };
 }
@@ -88,10 +88,4 @@ export function missingTasks(): WireError {
 
 function missing(field: string): WireError {
   return { status: 400, code: INVALID_PARAMS, message: `params.${field}: is missing or of the wrong type` };
-}
-
-function clientNameOf(info: unknown): string | null {
-  if (!isObject(info)) return null;
-  const name = info['title'] ?? info['name'];
-  return typeof name === 'string' && name !== '' ? name.slice(0, LONGEST_NAME) : null;
 }

@@ -13,6 +13,10 @@ import type { EngineSettings } from './settings.ts';
 import type { Links } from './tasks.ts';
 import type { Want } from './unwind.ts';
 
+/** What the operator of the server can do for clients that show no links (D9). */
+const OTHERWISE =
+  ', or ask the operator of this server to allow links as text for this one (delivery.textLink)';
+
 /** How questions are made. */
 export type Asking = ReturnType<typeof openAsking>;
 
@@ -52,25 +56,49 @@ export function openAsking(options: {
     );
   }
 
+  /** What a person would have to do, for whoever reads why they were not asked. */
+  function actsOf(wants: readonly Want[]): string {
+    const acts = wants.map((want) => {
+      if (want.kind === 'form') return 'answer a question';
+      const name = options.providerName(want.provider);
+      return want.kind === 'credential' ? `enter a key for ${name}` : `sign in at ${name}`;
+    });
+    return `a person to ${[...new Set(acts)].join(' and to ')}`;
+  }
+
   return {
     links,
     newLink,
 
     /** Why a task may not ask for these wants, if so: it ends instead, with advice. */
-    refusalOf(task: Task, wants: readonly Want[]): Outcome | undefined {
+    refusalOf(
+      definition: JobDefinition,
+      task: Task,
+      wants: readonly Want[],
+    ): { outcome: Outcome; statusMessage: string } | undefined {
       const names = wants.map((want) => (want.kind === 'form' ? want.name : want.provider));
-      if (task.interaction === 'never') return refusalOutcome('interaction_forbidden', { needs: names });
+      const needs = `"${definition.title ?? definition.name}" needs ${actsOf(wants)}`;
+      if (task.interaction === 'never') {
+        return {
+          outcome: refusalOutcome('interaction_forbidden', { needs: names }),
+          statusMessage: `${needs}, and was started with the rule never to ask one. Start it without that rule, or sign in first.`,
+        };
+      }
       const unshown = wants.filter((want) => {
         const mode = modeOf(want.kind);
         return !task.modes[mode] && !(mode === 'url' && options.deliversOtherwise(task));
       });
       if (unshown.length === 0) return undefined;
-      return refusalOutcome('elicitation_unsupported', {
-        needs: names,
-        requiredCapabilities: {
-          elicitation: Object.fromEntries(unshown.map((want) => [modeOf(want.kind), {}])),
-        },
-      });
+      const modes = [...new Set(unshown.map((want) => modeOf(want.kind)))];
+      return {
+        outcome: refusalOutcome('elicitation_unsupported', {
+          needs: names,
+          requiredCapabilities: { elicitation: Object.fromEntries(modes.map((mode) => [mode, {}])) },
+        }),
+        statusMessage:
+          `${needs}, and this client cannot ask one: it has not declared MCP elicitation (${modes.join(', ')}). ` +
+          `Use a client that does${modes.includes('url') ? OTHERWISE : ''}.`,
+      };
     },
 
     /** The questions as the ledger keeps them. */

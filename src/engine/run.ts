@@ -348,10 +348,13 @@ export function startRun(
     }
   }
 
-  async function finish(outcome: Outcome): Promise<void> {
+  async function finish(
+    outcome: Outcome,
+    statusMessage: string = outcome.kind === 'result'
+      ? `${definition.title ?? definition.name}: done.`
+      : outcome.message,
+  ): Promise<void> {
     await tellLast();
-    const statusMessage =
-      outcome.kind === 'result' ? `${definition.title ?? definition.name}: done.` : outcome.message;
     const { won } = await close(
       () => ledger.finishTask({ ...claim, outcome, statusMessage }),
       (written) => !written.won,
@@ -395,8 +398,8 @@ export function startRun(
   }
 
   async function stop(wants: readonly Want[]): Promise<void> {
-    const refused = asking.refusalOf(claimed, wants);
-    if (refused !== undefined) return finish(refused);
+    const refused = asking.refusalOf(definition, claimed, wants);
+    if (refused !== undefined) return finish(refused.outcome, refused.statusMessage);
     const needs = await asking.write(definition, wants);
     await tellLast();
     const stopped = await close(

@@ -4,7 +4,9 @@
  * by whoever caught it and leaves as -32603 without its text.
  */
 import { TASK_ERROR_CODES, type Refusal } from '../errors.ts';
+import type { TaskSnapshot } from '../engine/tasks.ts';
 import type { Outcome } from '../store/records.ts';
+import { endingWords } from './ending-words.ts';
 import { INTERNAL_ERROR, INVALID_PARAMS, type JsonObject, type WireError } from './json-rpc.ts';
 
 /** What a bug looks like from outside. */
@@ -95,11 +97,14 @@ export function wireError({ reason, message, facts }: Refusal): WireError {
 }
 
 /** How a task failed, as the JSON-RPC error that the call itself would have been answered with (tasks, "Errors"). */
-export function outcomeError(outcome: Extract<Outcome, { kind: 'error' }>): {
+export function outcomeError(
+  task: Pick<TaskSnapshot, 'statusMessage'>,
+  outcome: Extract<Outcome, { kind: 'error' }>,
+): {
   readonly code: number;
   readonly message: string;
   readonly data: JsonObject;
 } {
-  const { code, message, reason, facts } = outcome;
-  return { code, message, data: { reason, ...facts } };
+  const { code, reason, facts } = outcome;
+  return { code, message: endingWords(task, outcome), data: { reason, ...facts } };
 }

@@ -165,8 +165,56 @@ describe('the link', () => {
     expect(await second).toMatchObject({ content: [{ text: 'x' }] });
   });
 
-  test('is not needed by a client that only polls: the status says what to do, and the task ends at its deadline', async () => {
+  test('reaches a client that goes on polling instead of opening its result stream, on its stream of server messages', async () => {
+    const alice = await peer('alice-token', { answer: () => ({ action: 'accept' }) });
+    const { task } = await startTask(alice);
+    const running = await server.claim();
+    await server.stop(running, [await server.signInNeed(running.owner)]);
+    const poll = () => alice.client.experimental.tasks.getTask(task.taskId);
+    // Whoever has heard of the question once may be about to open the result stream, which shows it.
+    expect(await poll()).toMatchObject({ status: 'input_required' });
+    await alice.client.ping();
+    expect(alice.asked).toEqual([]);
+    await poll();
+    await alice.until(() => alice.asked.length === 1);
+    expect(alice.asked[0]).toMatchObject({
+      mode: 'url',
+      _meta: { 'io.modelcontextprotocol/related-task': { taskId: task.taskId } },
+    });
+    await server.signIn((alice.asked[0] as { elicitationId: string }).elicitationId);
+    await server.finish(await server.claim(), { content: [{ type: 'text', text: 'read 3' }] });
+    expect(await poll()).toMatchObject({ status: 'completed' });
+    expect(await resultOf(alice, task.taskId)).toMatchObject({ content: [{ text: 'read 3' }] });
+    expect(alice.asked).toHaveLength(1);
+  });
+
+  test('is shown once to a client that both polls and waits for the result, and again when that stream is lost', async () => {
     const alice = await peer('alice-token');
+    const { task } = await startTask(alice);
+    const running = await server.claim();
+    await server.stop(running, [await server.signInNeed(running.owner)]);
+    const stop = new AbortController();
+    const waiting = alice.client.experimental.tasks
+      .getTaskResult(task.taskId, CallToolResultSchema, { signal: stop.signal })
+      .catch(() => undefined);
+    await alice.until(() => alice.asked.length === 1);
+    const poll = () => alice.client.experimental.tasks.getTask(task.taskId);
+    for (let polls = 0; polls < 3; polls += 1) await poll();
+    expect(alice.asked).toHaveLength(1);
+    stop.abort('enough');
+    await waiting;
+    await poll();
+    await alice.until(() => alice.asked.length === 2);
+    expect(alice.asked[1]).toMatchObject({
+      elicitationId: (alice.asked[0] as { elicitationId: string }).elicitationId,
+    });
+  });
+
+  test('is not shown to a client that only polls and has no stream: the status says what to do, and the task ends at its deadline', async () => {
+    const alice = await peer('alice-token', {
+      fetch: (input, init) =>
+        init?.method === 'GET' ? Promise.resolve(new Response(null, { status: 405 })) : fetch(input, init),
+    });
     const { task } = await startTask(alice);
     const running = await server.claim();
     await server.stop(running, [await server.signInNeed(running.owner)], 300);

@@ -104,7 +104,9 @@ describe('a client', () => {
 
   test('that is known to draw no forms is asked none, until it declares URL mode', () => {
     for (const { name } of HOST_QUIRKS.filter((quirk) => quirk.drawsNoForms)) {
-      expect(readClient(said('2025-11-25', { elicitation: {} }, name)).modes.form).toBe(false);
+      for (const known of [name, `${name} (via mcp-remote 0.15.1)`]) {
+        expect(readClient(said('2025-11-25', { elicitation: {} }, known)).modes.form).toBe(false);
+      }
       const both = readClient(said('2025-11-25', { elicitation: { form: {}, url: {} } }, name));
       expect(both.modes).toEqual({ form: true, url: true });
     }

@@ -3,6 +3,7 @@
  * says is dropped, so that a session is small enough to travel in its own id. Pure; odd types mean "cannot".
  */
 import { elicitationModes, type ElicitationModes } from '../../elicitation/capability.ts';
+import { clientName } from '../client-name.ts';
 import { isObject } from '../json-rpc.ts';
 import { drawnModes } from './host-quirks.ts';
 import { negotiate, REVISIONS, type Revision } from './revisions.ts';
@@ -18,8 +19,6 @@ export interface Client {
   readonly tasks: boolean;
 }
 
-const LONGEST_NAME = 64;
-
 /** Reads the parameters of `initialize`. */
 export function readClient(params: unknown): Client {
   const said = isObject(params) ? params : {};
@@ -27,8 +26,7 @@ export function readClient(params: unknown): Client {
   const known = REVISIONS[revision];
   const declared = elicitationModes(said['capabilities']);
   const capabilities = isObject(said['capabilities']) ? said['capabilities'] : {};
-  const info = isObject(said['clientInfo']) ? said['clientInfo'] : {};
-  const name = typeof info['name'] === 'string' ? info['name'].slice(0, LONGEST_NAME) : null;
+  const name = clientName(said['clientInfo']);
   return {
     revision,
     name,

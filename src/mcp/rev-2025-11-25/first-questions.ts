@@ -4,7 +4,7 @@
  */
 import { AskFirst, type ToolCall } from '../../engine/define.ts';
 import { readForm, type FormContent } from '../../elicitation/form.ts';
-import { TASK_ERROR_CODES, REASONS } from '../../errors.ts';
+import { TASK_ERROR_CODES } from '../../errors.ts';
 import type { Json } from '../../store/records.ts';
 import { newFirstId } from './ask-id.ts';
 import { formElicitation } from './ask-stream.ts';
@@ -90,10 +90,11 @@ async function contentOf(
   question: AskFirst['questions'][string],
 ): Promise<FormContent | undefined> {
   if (!call.client.modes.form) {
-    throw new RpcError(TASK_ERROR_CODES.elicitation_unsupported, REASONS.elicitation_unsupported, {
-      reason: 'elicitation_unsupported',
-      requiredCapabilities: { elicitation: { form: {} } },
-    });
+    throw new RpcError(
+      TASK_ERROR_CODES.elicitation_unsupported,
+      'This tool has a question for a person, and this client cannot ask one: it has not declared MCP elicitation (form). Use a client that does.',
+      { reason: 'elicitation_unsupported', requiredCapabilities: { elicitation: { form: {} } } },
+    );
   }
   let message = question.message;
   for (let tries = 0; tries < 3; tries += 1) {

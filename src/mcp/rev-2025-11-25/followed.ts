@@ -3,11 +3,16 @@
  * of the original call, and links that are done with. All of it is optional for a client (MCP 2025-11-25,
  * basic/utilities/tasks, "Task Status Notification"); without such a stream nothing is read or sent. Bounded: the
  * oldest tasks are followed no longer.
+ *
+ * Questions belong to `tasks/result`, which a client SHOULD open when it hears of them ("Input Required Status"). One
+ * that goes on polling instead would never see them, so it is asked here.
  */
 import type { Caller } from '../../engine/caller.ts';
 import type { TaskSnapshot } from '../../engine/tasks.ts';
 import { isTerminal } from '../../task/status.ts';
+import { openAskStream } from './ask-stream.ts';
 import type { Message } from './call.ts';
+import type { Client } from './client.ts';
 import { completions } from './completions.ts';
 import type { Given } from './given.ts';
 import type { LegacyParts } from './parts.ts';
@@ -22,6 +27,10 @@ interface Following {
   readonly progressToken: string | number | undefined;
   /** Tells what is new. */
   readonly look: () => void;
+  /** A poll was answered with questions. */
+  readonly polled: () => void;
+  /** The stream of server messages is gone, and with it what it showed. */
+  readonly deaf: () => void;
   readonly stop: () => void;
 }
 
@@ -29,15 +38,17 @@ interface Following {
 export type Followed = ReturnType<typeof openFollowed>;
 
 export function openFollowed(
-  { tasks, log }: Pick<LegacyParts, 'tasks' | 'log'>,
+  parts: Pick<LegacyParts, 'tasks' | 'prompts' | 'log'>,
   session: {
     readonly caller: Caller;
+    readonly client: Client;
     readonly given: Given;
     /** Whether the session has a stream of server messages at the moment. */
     readonly listening: () => boolean;
     readonly send: (message: Message) => Promise<void>;
   },
 ) {
+  const { tasks, log } = parts;
   const following = new Map<string, Following>();
   /** Tasks whose news travel on a stream of their own, with how many there are. */
   const paused = new Map<string, number>();
@@ -51,6 +62,16 @@ export function openFollowed(
     let busy = false;
     let again = false;
     let status: TaskSnapshot['status'] = 'working';
+    /** Polls that were answered with questions while there was a stream to ask on. */
+    let polls = 0;
+    let stopped = false;
+    const asks = openAskStream(parts, session, {
+      taskId,
+      modes: ['url', 'form'],
+      related: true,
+      given: session.given,
+      wake: tellNews,
+    });
     const tell = openProgress(session, progressToken === undefined ? [] : [progressToken]);
 
     async function news(): Promise<void> {
@@ -59,6 +80,11 @@ export function openFollowed(
         unfollow(taskId);
         return;
       }
+      // Twice: whoever has heard of a question once may be about to open `tasks/result`.
+      if (polls > 1) await asks.show(task.inputs);
+      // What was shown to nobody is free for other streams.
+      if (stopped || !session.listening()) asks.end();
+      if (paused.has(taskId)) return;
       for (const note of completions(session.given, task, related)) await session.send(note);
       if (!isTerminal(task.status)) await tell(task.progress, messageOf(task));
       if (related && task.status !== status) {
@@ -70,7 +96,7 @@ export function openFollowed(
 
     async function look(): Promise<void> {
       again = true;
-      if (busy || !session.listening() || paused.has(taskId)) return;
+      if (busy || !session.listening() || (paused.has(taskId) && polls < 2)) return;
       busy = true;
       try {
         while (again) {
@@ -84,19 +110,59 @@ export function openFollowed(
       }
     }
 
-    const tellNews = (): void => void look();
-    return { related, progressToken, look: tellNews, stop: tasks.watch(taskId, tellNews) };
+    function tellNews(): void {
+      void look();
+    }
+
+    const unwatch = tasks.watch(taskId, tellNews);
+    return {
+      related,
+      progressToken,
+      look: tellNews,
+      polled() {
+        if (!session.listening()) return;
+        polls += 1;
+        if (polls === 2) tellNews();
+      },
+      deaf() {
+        polls = Math.min(polls, 1);
+        asks.end();
+      },
+      stop() {
+        stopped = true;
+        unwatch();
+        asks.end();
+      },
+    };
+  }
+
+  function follow(
+    taskId: string,
+    how: { related: boolean; progressToken?: string | number | undefined },
+  ): Following {
+    const before = following.get(taskId);
+    unfollow(taskId);
+    const started = start(taskId, how.related, how.progressToken ?? before?.progressToken);
+    following.set(taskId, started);
+    const oldest = following.keys().next();
+    if (following.size > MOST && oldest.done !== true) unfollow(oldest.value);
+    return started;
   }
 
   return {
     /** Follows a task from now on. */
-    follow(taskId: string, how: { related: boolean; progressToken?: string | number | undefined }): void {
-      const before = following.get(taskId);
-      unfollow(taskId);
-      following.set(taskId, start(taskId, how.related, how.progressToken ?? before?.progressToken));
-      if (following.size <= MOST) return;
-      const oldest = following.keys().next();
-      if (oldest.done !== true) unfollow(oldest.value);
+    follow,
+
+    /** The client was told the state of a task that it asked for by its id. */
+    polled({ taskId, inputs }: TaskSnapshot): void {
+      if (inputs.length === 0) return;
+      const known = following.get(taskId);
+      (known?.related === true ? known : follow(taskId, { related: true })).polled();
+    },
+
+    /** The stream of server messages is gone: others may show what it left unanswered. */
+    deaf(): void {
+      for (const { deaf } of following.values()) deaf();
     },
 
     /** The progress token of the call that started a task; it stays valid until the task ends. */

@@ -106,6 +106,7 @@ async function openPipe(
   const given = openGiven();
   const followed = openFollowed(parts, {
     caller,
+    client,
     given,
     listening: () => true,
     send: (message) => sendMessage(transport, message),

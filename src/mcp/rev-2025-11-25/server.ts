@@ -102,7 +102,7 @@ export function buildServer(parts: LegacyParts, connection: Connection): Server 
   );
   if (features.tasks) {
     server.setRequestHandler(GetTaskRequestSchema, (request, extra) =>
-      answer(extra, (call) => getTask(parts, call, request.params.taskId)),
+      answer(extra, (call) => getTask(parts, state, call, request.params.taskId)),
     );
     server.setRequestHandler(GetTaskPayloadRequestSchema, (request, extra) =>
       answer(extra, (call) => tasksResult(parts, state, call, request.params.taskId)),

@@ -49,6 +49,7 @@ export async function buildSession(
   const given = openGiven();
   const followed = openFollowed(parts, {
     caller,
+    client,
     given,
     listening: () => streams > 0,
     send: (message) => sendMessage(transport, message),
@@ -85,7 +86,11 @@ export async function buildSession(
       const response = await transport.handleRequest(request, options);
       if (request.method === 'GET' && response.ok) {
         streams += 1;
-        exchange.gone.addEventListener('abort', () => (streams -= 1), { once: true });
+        const gone = (): void => {
+          streams -= 1;
+          if (streams === 0) followed.deaf();
+        };
+        exchange.gone.addEventListener('abort', gone, { once: true });
       }
       return response;
     },

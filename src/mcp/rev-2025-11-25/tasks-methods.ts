@@ -6,6 +6,7 @@ import { linkLines, textLinkAllowed } from '../delivery.ts';
 import type { LegacyParts } from './parts.ts';
 import { INVALID_PARAMS } from '../json-rpc.ts';
 import { taskUnknown, RpcError } from './rpc-error.ts';
+import type { SessionState } from './session-state.ts';
 import { wireTask, type WireTask } from './wire-task.ts';
 
 /** The task for one client: where links may travel as text, the status message carries them. */
@@ -16,9 +17,15 @@ function shown(parts: LegacyParts, call: Call, task: TaskSnapshot): WireTask {
   return links.length === 0 ? wire : { ...wire, statusMessage: linkLines(links) };
 }
 
-export async function getTask(parts: LegacyParts, call: Call, taskId: string): Promise<WireTask> {
+export async function getTask(
+  parts: LegacyParts,
+  state: SessionState,
+  call: Call,
+  taskId: string,
+): Promise<WireTask> {
   const task = await parts.tasks.read(call.caller, taskId);
   if (task === undefined) throw taskUnknown();
+  state.followed.polled(task);
   return shown(parts, call, task);
 }
 

@@ -2,11 +2,11 @@
  * A task in the words of MCP 2025-11-25 (basic/utilities/tasks, "Data Types"), and its end as the call that it stands
  * for would have ended. Pure. Some clients show nothing but the status message, so reason and advice are always in it.
  */
-import type { TaskErrorReason } from '../../errors.ts';
 import type { ToolResult } from '../../engine/define.ts';
 import type { TaskSnapshot } from '../../engine/tasks.ts';
 import { isTerminal } from '../../task/status.ts';
 import type { Outcome } from '../../store/records.ts';
+import { ADVICE, endingWords } from '../ending-words.ts';
 import { INTERNAL_ERROR } from '../json-rpc.ts';
 import { RpcError } from './rpc-error.ts';
 
@@ -29,24 +29,6 @@ export interface WireTask {
   readonly pollInterval: number;
   readonly [name: string]: unknown;
 }
-
-/** What to do about an ending. */
-const ADVICE: Record<TaskErrorReason | 'job_failed', string> = {
-  authorization_declined: 'Start the task again to be asked again.',
-  deadline_passed: 'Start the task again for a new link.',
-  elicitation_unsupported:
-    'Use a client that supports URL mode elicitation, or ask the operator to allow links as text for this one.',
-  access_denied: 'Start the task again and allow the access.',
-  host_gone: 'Start the task again, and keep polling it.',
-  provider_misconfigured: 'Only the operator of this server can mend it.',
-  insufficient_scope: 'Start the task again and allow every permission that is asked for.',
-  interaction_forbidden: 'Start it without that rule, or sign in first.',
-  resource_refused: 'Check that the account may read this resource.',
-  job_unknown: 'Only the operator of this server can mend it.',
-  task_cancelled: 'Start it again if it is still wanted.',
-  too_many_tasks: 'Wait for other tasks to end, then start it again.',
-  job_failed: 'Start it again; if it fails again, tell the operator of this server.',
-};
 
 /** How a finished task answers the call that it stands for. */
 export type Ending =
@@ -74,7 +56,7 @@ export function endingOf(task: TaskSnapshot): Ending {
   }
   return {
     kind: 'error',
-    error: new RpcError(outcome.code, outcome.message, {
+    error: new RpcError(outcome.code, endingWords(task, outcome), {
       ...outcome.facts,
       reason: outcome.reason,
       advice: ADVICE[outcome.reason],
@@ -100,9 +82,7 @@ export function messageOf(task: TaskSnapshot): string | null {
   if (isFailure(outcome)) return `The tool failed: ${firstText(outcome.result)}`;
   if (outcome?.kind !== 'error') return statusMessage;
   if (outcome.reason === 'protocol') return `${outcome.message} (code ${outcome.code})`;
-  const said = statusMessage ?? outcome.message;
-  const advice = said === outcome.message ? ` ${ADVICE[outcome.reason]}` : '';
-  return `${said}${advice} (${outcome.reason}, code ${outcome.code})`;
+  return `${endingWords(task, outcome)} (${outcome.reason}, code ${outcome.code})`;
 }
 
 function firstText(result: unknown): string {

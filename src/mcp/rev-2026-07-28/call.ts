@@ -19,6 +19,7 @@ import type { Json } from '../../store/records.ts';
 import { explicitKey, implicitKey, LONGEST_KEY, type IdempotencyKey } from '../../task/idempotency.ts';
 import { readArguments, type Catalogue } from '../catalogue.ts';
 import { linkLines } from '../delivery.ts';
+import { endingWords } from '../ending-words.ts';
 import { INTERNAL_ERROR, type JsonObject, type WireError } from '../json-rpc.ts';
 import { readInteraction } from '../interaction.ts';
 import { paramHeaderProblem } from '../param-headers.ts';
@@ -257,10 +258,11 @@ function ended(task: TaskSnapshot): CallAnswer {
       kind: 'error',
       error: missingCapability(
         (requiredCapabilities as JsonObject | undefined) ?? { elicitation: { url: {} } },
+        endingWords(task, outcome),
       ),
     };
   }
-  return { kind: 'error', error: { status: 200, ...outcomeError(outcome) } };
+  return { kind: 'error', error: { status: 200, ...outcomeError(task, outcome) } };
 }
 
 async function ask(call: ReadCall, asked: Exclude<Asked<unknown>, { kind: 'done' }>): Promise<CallAnswer> {

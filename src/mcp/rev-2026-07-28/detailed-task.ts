@@ -48,14 +48,13 @@ export function detailedTask(task: TaskSnapshot, reach: Reach): JsonObject {
         ...fields,
         result: task.outcome?.kind === 'result' ? toolResult(task.outcome.result) : { content: [] },
       };
-    case 'failed':
-      return {
-        ...fields,
-        error:
-          task.outcome?.kind === 'error'
-            ? outcomeError(task.outcome)
-            : { code: -32603, message: 'Internal error' },
-      };
+    case 'failed': {
+      if (task.outcome?.kind !== 'error') {
+        return { ...fields, error: { code: -32603, message: 'Internal error' } };
+      }
+      const error = outcomeError(task, task.outcome);
+      return { ...fields, statusMessage: error.message, error };
+    }
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import type { Declared } from '../../engine/caller.ts';
 import { declaresExtension, elicitationModes } from '../../elicitation/capability.ts';
+import { clientName } from '../client-name.ts';
 import { MODERN_VERSIONS, VERSION_KEY } from '../era.ts';
 import { INVALID_PARAMS, isObject, type JsonObject, type WireError } from '../json-rpc.ts';
 
@@ -23,7 +24,6 @@ export interface Envelope {
 }
 
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-const LONGEST_NAME = 200;
 
 /** Reads the envelope; an error when a required field is missing or of another type. */
 export function readEnvelope(params: JsonObject): Envelope | WireError {
@@ -41,7 +41,7 @@ export function readEnvelope(params: JsonObject): Envelope | WireError {
     declared: {
       tasks: declaresExtension(capabilities, TASKS_EXTENSION),
       modes: elicitationModes(capabilities),
-      clientName: clientNameOf(meta[CLIENT_INFO_KEY]),
+      clientName: clientName(meta[CLIENT_INFO_KEY]),
     },
   };
 }
@@ -62,14 +62,23 @@ export function versionProblem({ version }: Envelope): WireError | undefined {
   };
 }
 
-/** The answer to a request that needs what its client has not declared. */
-export function missingCapability(requiredCapabilities: JsonObject): WireError {
-  return {
-    status: 400,
-    code: -32021,
-    message: 'Missing required client capability',
-    data: { requiredCapabilities },
-  };
+/**
+ * The answer to a request that needs what its client has not declared.
+ *
+ * @param why what for, and what to do about it, where more is known than the names.
+ */
+export function missingCapability(
+  requiredCapabilities: JsonObject,
+  why = `Missing required client capability: ${namesOf(requiredCapabilities).join(', ')}`,
+): WireError {
+  return { status: 400, code: -32021, message: why, data: { requiredCapabilities } };
+}
+
+/** `elicitation.url` and the like. */
+function namesOf(capabilities: JsonObject): string[] {
+  return Object.entries(capabilities).flatMap(([name, parts]) =>
+    Object.keys(parts as object).map((part) => `${name}.${part}`),
+  );
 }
 
 /** The tasks extension is needed and was not declared on this request. */
@@ -79,10 +88,4 @@ export function missingTasks(): WireError {
 
 function missing(field: string): WireError {
   return { status: 400, code: INVALID_PARAMS, message: `params.${field}: is missing or of the wrong type` };
-}
-
-function clientNameOf(info: unknown): string | null {
-  if (!isObject(info)) return null;
-  const name = info['title'] ?? info['name'];
-  return typeof name === 'string' && name !== '' ? name.slice(0, LONGEST_NAME) : null;
 }
